@@ -1,0 +1,67 @@
+package tracer
+
+import (
+	"context"
+
+	"memtrace/tracer/recording"
+)
+
+// family is one group of probes: loaded, attached, paused, collected and closed together.
+// The session calls load and attach once, pause and resume in turns while it runs, collect
+// at the end and for live snapshots, and close once on every path.
+type family interface {
+	// name is the family's name in --probes and in the recording: "alloc", "arena",
+	// "lock", "sched", "mmap", "round".
+	name() string
+	// load loads the family's BPF objects with the shared maps and sets their constants.
+	load(ctx context.Context, k *kernel, t *tracee) error
+	// attach puts the probes in.
+	attach(ctx context.Context) error
+	// pause takes the costly probes out for a while, and resume puts them in again: the
+	// duty cycle. A family whose state cannot stand a gap ignores both.
+	pause() error
+	resume() error
+	// hits returns how often the family's probes have run, for the estimate of the overhead.
+	hits() (uint64, error)
+	// collect fills the family's section of the recording.
+	collect(ctx context.Context, rec *recording.Recording, names stackNames) error
+	close() error
+}
+
+// stackNames turns the numbers that the kernel half hands over into what people read.
+type stackNames interface {
+	// stack returns the named frames, leaf first, of a stack that the kernel half stored
+	// under id; one frame that says "stack lost" where it could not be stored.
+	stack(id uint64) recording.Stack
+	// thread tells whose slot it is.
+	thread(slot uint32) threadName
+}
+
+// threadName is one thread of the target, as memtrace's own PID namespace numbers it.
+type threadName struct {
+	pid  int
+	tid  int
+	name string
+}
+
+// familyTable lists the families in the order in which they are loaded and attached: what
+// others read from comes first. Each family's file adds its row here.
+var familyTable = []familyRow{}
+
+// familyRow is one row of familyTable.
+type familyRow struct {
+	name   string
+	make   func() family
+	wanted func(Options) bool
+}
+
+// families returns a new family for every row that the options ask for.
+func families(o Options) []family {
+	var chosen []family
+	for _, row := range familyTable {
+		if row.wanted(o) {
+			chosen = append(chosen, row.make())
+		}
+	}
+	return chosen
+}
