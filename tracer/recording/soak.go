@@ -19,8 +19,9 @@ type SoakHeader struct {
 // and zeros in the fields that come from it.
 type Sample struct {
 	Time              time.Time `json:"time"`
-	UptimeS           float64   `json:"uptime_s"` // of the target, by the boot clock
-	BootNS            int64     `json:"boot_ns"`  // CLOCK_BOOTTIME; tells suspends and clock steps apart
+	UptimeS           float64   `json:"uptime_s"`    // of the target, by the boot clock
+	StartTicks        uint64    `json:"start_ticks"` // when the process started, in ticks since boot; tells its starts apart
+	BootNS            int64     `json:"boot_ns"`     // CLOCK_BOOTTIME; tells suspends and clock steps apart
 	MonotonicNS       int64     `json:"monotonic_ns"`
 	PID               int       `json:"pid"`
 	Start             bool      `json:"start,omitempty"` // the first sample of a new start of the target
