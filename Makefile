@@ -1,0 +1,40 @@
+# memtrace. `make build` needs Go alone; the other targets install the Debian packages
+# they miss (scripts/install-packages).
+
+GO     ?= go
+FUZZ_TIME ?= 30s
+DURATION  ?= 10s
+
+.PHONY: all build run test check generate bench fuzz clean
+
+all: build
+
+build:
+	$(GO) build -trimpath -o bin/memtrace ./cmd/memtrace
+
+# run traces the bundled service for ten seconds, or the process PID=….
+run: build
+	@GO='$(GO)' scripts/run '$(PID)' '$(DURATION)'
+
+test:
+	@scripts/install-packages test
+	$(GO) run ./scripts/runtests
+
+check:
+	@scripts/install-packages generate
+	scripts/check
+
+generate:
+	@scripts/install-packages generate
+	$(GO) generate ./bpf
+
+# bench compares each probe with an empty one on the same site in the same run.
+bench:
+	@scripts/install-packages test
+	$(GO) test -run '^$$' -bench . -benchtime 1x ./...
+
+fuzz:
+	@FUZZ_TIME='$(FUZZ_TIME)' scripts/fuzz
+
+clean:
+	rm -rf bin

@@ -1,0 +1,139 @@
+package output
+
+import (
+	"bufio"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"memtrace/tracer/recording"
+)
+
+// pageWidth is the widest line of the text report, in columns.
+const pageWidth = 100
+
+// page is the text report as it is written. Write errors surface when it is flushed.
+type page struct {
+	w      *bufio.Writer
+	top    int
+	colour bool
+}
+
+func (p *page) line(format string, arguments ...any) {
+	fmt.Fprintf(p.w, format+"\n", arguments...)
+}
+
+// heading starts a section.
+func (p *page) heading(format string, arguments ...any) {
+	p.line("\n%s", p.bold(fmt.Sprintf(format, arguments...)))
+}
+
+// paragraph wraps text to the page; the first line begins with lead, the rest are indented
+// as far.
+func (p *page) paragraph(lead, text string) {
+	indent := strings.Repeat(" ", columns(lead))
+	line := lead
+	empty := true
+	for _, word := range strings.Fields(text) {
+		if !empty && columns(line)+1+columns(word) > pageWidth {
+			p.line("%s", line)
+			line, empty = indent, true
+		}
+		if !empty {
+			line += " "
+		}
+		line += word
+		empty = false
+	}
+	p.line("%s", line)
+}
+
+func (p *page) bold(text string) string { return p.escape("1", text) }
+
+// severity writes a finding's weight as a marker, coloured on a terminal.
+func (p *page) severity(s recording.Severity) string {
+	marker := fmt.Sprintf("%-6s", s)
+	switch s {
+	case recording.High:
+		return p.escape("1;31", marker)
+	case recording.Medium:
+		return p.escape("33", marker)
+	}
+	return p.escape("36", marker)
+}
+
+// escape wraps text in a terminal's colour code where colour is allowed.
+func (p *page) escape(code, text string) string {
+	if !p.colour {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// column is one column of a table; numbers stand to the right.
+type column struct {
+	title string
+	right bool
+}
+
+// table writes rows under titles, two spaces between columns, the last column cut at the
+// page's edge.
+func (p *page) table(columnsOf []column, rows [][]string) {
+	widths := make([]int, len(columnsOf))
+	titles := make([]string, len(columnsOf))
+	for i, c := range columnsOf {
+		titles[i] = c.title
+		widths[i] = columns(c.title)
+		for _, row := range rows {
+			widths[i] = max(widths[i], columns(row[i]))
+		}
+	}
+	for _, row := range append([][]string{titles}, rows...) {
+		var b strings.Builder
+		for i, cell := range row {
+			if i > 0 {
+				b.WriteString("  ")
+			}
+			padding := strings.Repeat(" ", widths[i]-columns(cell))
+			if columnsOf[i].right {
+				b.WriteString(padding + cell)
+			} else {
+				b.WriteString(cell + padding)
+			}
+		}
+		p.line("  %s", clip(strings.TrimRight(b.String(), " "), pageWidth-2))
+	}
+}
+
+// more says how many rows a table left out.
+func (p *page) more(total int, what string) {
+	if total > p.top {
+		p.line("  … and %s more (--top)", plural(uint64(total-p.top), what))
+	}
+}
+
+// columns is the number of columns that text takes.
+func columns(text string) int { return utf8.RuneCountInString(text) }
+
+// clip cuts text to at most width columns and marks the cut. Control characters, which
+// names in a hostile binary may hold, become question marks.
+func clip(text string, width int) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, text)
+	if columns(text) <= width {
+		return text
+	}
+	return string([]rune(text)[:width-1]) + "…"
+}
+
+// plural writes a number of things: "1 thread", "3 threads".
+func plural(n uint64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return countText(n) + " " + thing + "s"
+}
