@@ -12,12 +12,21 @@ type Rounds struct {
 	Series     []Round      `json:"series"` // bounded, evenly thinned
 	// Idle is how long the thread slept before each round (auto), as a distribution.
 	IdleNS Distribution `json:"idle_ns"`
+	// BytesHistogram counts the rounds by the bytes of their new blocks, ascending.
+	BytesHistogram []RoundBucket `json:"bytes_histogram"`
 	// Threads is the same per thread, busiest first; one entry for process-wide rounds.
 	Threads []RoundThread `json:"threads"`
 	// Missed counts rounds that were not recorded because the probes were out or the log was full.
 	Missed uint64 `json:"missed"`
 	// Incomplete counts rounds during which the allocation probes were out for a time; they are left out of the distributions.
 	Incomplete uint64 `json:"incomplete"`
+}
+
+// RoundBucket counts the rounds that allocated at most UptoBytes and more than the bucket
+// before; bounds are powers of two.
+type RoundBucket struct {
+	UptoBytes uint64 `json:"upto_bytes"`
+	Rounds    uint64 `json:"rounds"`
 }
 
 // RoundThread is one thread's rounds.
