@@ -1,0 +1,5 @@
+/* Ends at once with status 3. */
+int main(void)
+{
+	return 3;
+}
