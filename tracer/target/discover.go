@@ -102,7 +102,12 @@ func (t *Target) verdict(unknown string, facts executableFacts) error {
 	case facts.static && facts.stripped:
 		return refuse("run a build with its symbol table", "process %d (%s) is statically linked and stripped, so its malloc cannot be found", t.PID, t.Comm)
 	}
-	return refuse(supported, "process %d (%s) has no allocator that is known", t.PID, t.Comm)
+	err := refuse(supported, "process %d (%s) has no allocator that is known", t.PID, t.Comm)
+	if facts.static {
+		return err
+	}
+	// The dynamic linker may only be about to load the C library.
+	return fmt.Errorf("%w: %w", err, errChanged)
 }
 
 // hasMalloc tells whether the allocator's malloc itself can be probed.

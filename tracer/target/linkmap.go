@@ -58,12 +58,15 @@ func (t *Target) linkMap() ([]loaded, error) {
 	return walkLinkMap(memory, debug)
 }
 
-// walkLinkMap follows the list from struct r_debug: version, then the first entry, whose
-// fields are the bias, the name, the dynamic section and the next entry.
+// walkLinkMap follows the list from struct r_debug: version, first entry, breakpoint, state.
+// An entry begins with the bias, the name, the dynamic section and the next entry.
 func walkLinkMap(memory *os.File, debug uint64) ([]loaded, error) {
-	var head [2]uint64
+	var head [4]uint64
 	if err := readWords(memory, debug, head[:]); err != nil {
 		return nil, err
+	}
+	if uint32(head[3]) != 0 { // RT_CONSISTENT
+		return nil, fmt.Errorf("the dynamic linker is at work: %w", errChanged)
 	}
 	var objects []loaded
 	for entry := head[1]; entry != 0; {

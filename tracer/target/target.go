@@ -52,8 +52,9 @@ type Target struct {
 	root *os.File // its root directory
 }
 
-// attempts is how often discovery starts again when the mappings change under it.
-const attempts = 5
+// settling is how long Open waits for a process that changes while it is read, or whose
+// dynamic linker has not loaded the libraries yet.
+const settling = 2 * time.Second
 
 // Open finds out what the process is. What cannot be traced is refused with a *Refusal.
 // The caller closes the target.
@@ -62,24 +63,28 @@ func Open(ctx context.Context, pid int) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	for attempt := 1; ; attempt++ {
+	for deadline := time.Now().Add(settling); ; {
 		err = t.discover()
 		if err == nil {
 			return t, nil
 		}
-		if attempt == attempts || !errors.Is(err, errChanged) {
+		if time.Now().After(deadline) || !errors.Is(err, errChanged) {
 			break
 		}
 		select {
 		case <-ctx.Done():
 			return nil, errors.Join(ctx.Err(), t.Close())
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(10 * time.Millisecond):
 		}
 	}
 	if gone := t.gone(); gone != nil {
 		err = gone
 	}
 	t.Close()
+	var refusal *Refusal
+	if errors.As(err, &refusal) {
+		return nil, refusal
+	}
 	return nil, err
 }
 
