@@ -1,0 +1,218 @@
+package heap
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"memtrace/tracer/recording"
+)
+
+// pages tells which pages of a region are resident.
+type pages interface {
+	region(start, end uint64) (*residency, error)
+}
+
+// pass is one reading of the whole heap.
+type pass struct {
+	ctx    context.Context
+	memory Memory
+	pages  pages
+	at     found
+	space  *space
+	params params
+	cores  int
+
+	arenas []*arenaResult
+	caches cacheTotals
+	mapped mappedTotals
+	ledger recording.Ledger
+	torn   []string // what did not add up
+	notes  []string
+}
+
+// Snapshot reads the heap. It retries when the target changed it meanwhile; the result
+// says whether that succeeded. Corrupt lists do not fail it: they make it inconsistent.
+func (r *Reader) Snapshot(ctx context.Context, options Options) (*recording.Heap, error) {
+	began := time.Now()
+	attempts := options.Attempts
+	if attempts <= 0 {
+		attempts = DefaultAttempts
+	}
+	var best *pass
+	var frozen time.Duration
+	tries := 0
+	for tries < attempts {
+		tries++
+		p, stopped, err := r.take(ctx, options)
+		frozen += stopped
+		if err != nil {
+			return nil, err
+		}
+		if best == nil || len(p.torn) <= len(best.torn) {
+			best = p
+		}
+		if len(best.torn) == 0 {
+			break
+		}
+	}
+	h := best.record()
+	h.Time, h.WalkNS, h.Attempts = began, time.Since(began).Nanoseconds(), tries
+	h.Frozen, h.FrozenNS = options.Freeze, frozen.Nanoseconds()
+	h.Context = r.context()
+	return h, nil
+}
+
+// take makes one pass, with the process stopped if that was asked for.
+func (r *Reader) take(ctx context.Context, options Options) (*pass, time.Duration, error) {
+	if !options.Freeze {
+		p, err := r.pass(ctx)
+		return p, 0, err
+	}
+	limit := options.FreezeLimit
+	if limit <= 0 {
+		limit = DefaultFreezeLimit
+	}
+	var p *pass
+	stopped, err := whileFrozen(ctx, r.pid, limit, func(ctx context.Context) (err error) {
+		p, err = r.pass(ctx)
+		return err
+	})
+	return p, stopped, err
+}
+
+// pass reads everything once.
+func (r *Reader) pass(ctx context.Context) (*pass, error) {
+	space, err := readSpace(r.process)
+	if err != nil {
+		return nil, err
+	}
+	p := &pass{ctx: ctx, memory: bounded{ctx, r.memory}, pages: r.pages, at: r.at, space: space, cores: coresSeen(r.pid, r.at.layout)}
+	if err := p.read(); err != nil {
+		return nil, err
+	}
+	if err := p.balance(r.process); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// read walks all arenas and checks that nothing they share changed meanwhile.
+func (p *pass) read() error {
+	var err error
+	if p.params, err = readParams(p.memory, p.at.layout.params, p.at.Params); err != nil {
+		return err
+	}
+	states, err := arenaList(p.ctx, p.memory, p.at)
+	if err != nil {
+		return err
+	}
+	var caches []uint64
+	for _, state := range states {
+		result, err := p.walkArena(state.address)
+		if err != nil {
+			return err
+		}
+		p.arenas = append(p.arenas, result)
+		caches = append(caches, result.tally.caches...)
+		if result.torn != nil {
+			p.torn = append(p.torn, fmt.Sprintf("arena %#x: %v", state.address, result.torn))
+		}
+		if result.sprawling {
+			p.notes = append(p.notes, "the main arena is not one stretch of memory (other users of sbrk): counted by its lists")
+		}
+	}
+	if p.caches, err = p.countCaches(caches); err != nil {
+		return err
+	}
+	if p.mapped, err = p.countMapped(); err != nil {
+		return err
+	}
+	return p.confirm(states)
+}
+
+// confirm reads the shared state again: arenas that came, chunks that were mapped.
+func (p *pass) confirm(states []*arenaState) error {
+	later, err := arenaList(p.ctx, p.memory, p.at)
+	if err != nil {
+		return err
+	}
+	same := slices.EqualFunc(states, later, func(a, b *arenaState) bool { return a.address == b.address })
+	if !same {
+		p.torn = append(p.torn, "arenas were created while the heap was read")
+	}
+	params, err := readParams(p.memory, p.at.layout.params, p.at.Params)
+	if err != nil {
+		return err
+	}
+	if params.mmaps != p.params.mmaps || params.mmappedMem != p.params.mmappedMem || params.sbrkBase != p.params.sbrkBase {
+		p.torn = append(p.torn, "blocks were mapped while the heap was read")
+	}
+	return nil
+}
+
+// record turns the pass into its public form.
+func (p *pass) record() *recording.Heap {
+	h := &recording.Heap{
+		Allocator:  recording.Allocator{Name: "glibc", Version: p.at.Version, Path: p.at.Library},
+		Consistent: len(p.torn) == 0,
+		Layout:     p.at.Table,
+		Arenas:     make([]recording.Arena, 0, len(p.arenas)),
+		TCache:     recording.TCache{Threads: p.caches.threads, Chunks: p.caches.chunks, Bytes: p.caches.bytes},
+		Limits:     p.limits(),
+		Ledger:     p.ledger,
+		Notes:      append([]string{}, p.notes...),
+	}
+	for _, a := range p.arenas {
+		r := a.record()
+		h.Arenas = append(h.Arenas, r)
+		h.TrimForecastBytes += r.TrimmableBytes
+	}
+	h.MallInfo = p.mallinfo()
+	if n := len(p.torn); n > 0 {
+		h.Notes = append(h.Notes, tornNote(p.torn))
+	}
+	return h
+}
+
+// tornNote says what changed or is broken, without a line for each arena.
+func tornNote(torn []string) string {
+	if len(torn) == 1 {
+		return "not consistent: " + torn[0]
+	}
+	return fmt.Sprintf("not consistent: %s (and %d more)", torn[0], len(torn)-1)
+}
+
+// mallinfo adds up what int_mallinfo (malloc/malloc.c) does.
+func (p *pass) mallinfo() recording.MallInfo {
+	m := recording.MallInfo{Hblks: uint64(p.params.mmaps), Hblkhd: p.params.mmappedMem}
+	for _, a := range p.arenas {
+		free := a.tally.binnedBytes + a.tally.fastBytes + a.tally.topBytes
+		m.Arena += a.state.systemMem
+		m.Ordblks += a.tally.binned + 1 // the top
+		m.Smblks += a.tally.fastSeen
+		m.Fsmblks += a.tally.fastBytes
+		m.Fordblks += free
+		m.Uordblks += a.state.systemMem - min(free, a.state.systemMem)
+		if a.main {
+			m.Keepcost = a.tally.topBytes
+		}
+	}
+	return m
+}
+
+// context names the process.
+func (r *Reader) context() recording.HeapContext {
+	c := recording.HeapContext{PID: r.pid}
+	if arguments, err := r.process.CmdLine(); err == nil && len(arguments) > 0 {
+		c.Command = strings.Join(arguments, " ")
+	} else {
+		c.Command, _ = r.process.Comm()
+	}
+	if stat, err := r.process.Stat(); err == nil {
+		c.Threads = stat.NumThreads
+	}
+	return c
+}
