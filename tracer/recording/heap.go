@@ -96,3 +96,7 @@ type Ledger struct {
 	StackBytes             uint64 `json:"stack_bytes"`
 	FileBytes              uint64 `json:"file_bytes"`
 }
+
+// LiveBytes is what the program holds: chunks in use in the arenas, and mmapped chunks.
+// Chunks in thread caches count, as in mallinfo2.
+func (h *Heap) LiveBytes() uint64 { return h.MallInfo.Uordblks + h.MallInfo.Hblkhd }
