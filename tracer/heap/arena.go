@@ -55,16 +55,14 @@ func (p *pass) walkOnce(state *arenaState) (*arenaResult, error) {
 	if errors.Is(err, ErrGone) {
 		return nil, err
 	}
-	r.torn = err
-	if r.torn != nil {
-		return r, nil
-	}
-	later, err := readArena(p.memory, p.at.layout, state.address)
-	if err != nil {
-		return nil, err
-	}
-	if !state.sameAs(later) {
-		r.torn = fmt.Errorf("the arena at %#x changed while it was read", state.address)
+	later, laterErr := readArena(p.memory, p.at.layout, state.address)
+	switch {
+	case laterErr != nil:
+		return nil, laterErr
+	case !state.sameAs(later):
+		r.torn = errors.New("it changed while it was read")
+	case err != nil:
+		r.torn = fmt.Errorf("%w, although the arena's state stood still: the heap may be corrupt", err)
 	}
 	return r, nil
 }
@@ -89,7 +87,7 @@ func (p *pass) count(r *arenaResult) error {
 		r.spans = append(r.spans, span{s.start, s.end})
 		r.resident += s.resident.bytes(s.start, s.end)
 		r.swapped += s.resident.swapped
-		if err = r.tally.walk(newWindow(p.memory, s.resident, walkWindow), s); err != nil {
+		if err = r.tally.walk(newWindow(p.memory, s.resident), s); err != nil {
 			break
 		}
 	}
@@ -119,7 +117,7 @@ func (p *pass) insteadByLists(r *arenaResult, complaint error) error {
 		return complaint
 	}
 	if err := p.countLists(r); err != nil {
-		return errors.Join(complaint, err)
+		return fmt.Errorf("%w; %w", complaint, err)
 	}
 	return nil
 }

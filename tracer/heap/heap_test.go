@@ -22,7 +22,7 @@ var shapes = map[string][]string{
 	"fast bins":      {"fast 5000 24", "fast 3000 100"},
 	"thread caches":  {"fast 7 24", "fast 5 500", "fast 3 1000", "threads 4 50"},
 	"top":            {"top 100000"},
-	"untouched top":  {"untouched 50000000"},
+	"untouched top":  {"untouched 30000000"},
 	"mmapped chunks": {"mmapped 20 300000", "mmapped 3 5000000"},
 	"drift":          {"drift 8000000", "mmapped 4 1000000"},
 	"mixed":          {"mixed 30000"},

@@ -11,7 +11,7 @@ func fastChunks(memory Memory, a *arenaState) ([]uint64, error) {
 	if a.layout.arena.fastbins == 0 || a.unused() {
 		return nil, nil
 	}
-	w := newWindow(memory, nil, listWindow)
+	view := &pageView{memory: memory}
 	limit := a.systemMem / minChunk
 	var chunks []uint64
 	for i := range fastbinCount {
@@ -20,7 +20,7 @@ func fastChunks(memory Memory, a *arenaState) ([]uint64, error) {
 			if uint64(len(chunks)) >= limit || address%alignment != 0 {
 				return nil, fmt.Errorf("fast bin %d does not end, or leads astray at %#x", i, address)
 			}
-			raw, err := w.at(address, minChunk, pageEnd(address))
+			raw, err := view.at(address)
 			if err != nil {
 				return nil, err
 			}
@@ -35,17 +35,11 @@ func fastChunks(memory Memory, a *arenaState) ([]uint64, error) {
 	return chunks, nil
 }
 
-// pageEnd is where a window for a list may end: the end of the page, or just enough where
-// the chunk's first words straddle it.
-func pageEnd(address uint64) uint64 {
-	return max(alignUp(address+1, listWindow), address+minChunk)
-}
-
 // addLists counts the arena's free chunks by following its lists, as mallinfo2 does. It is
 // for arenas whose chunks do not all lie in one stretch (other users of sbrk, a main arena
 // that had to be mapped): slower than a walk, and blind to chunks in use.
 func (t *tally) addLists(memory Memory, a *arenaState, residentAt func(uint64) *residency) error {
-	w := newWindow(memory, nil, listWindow)
+	view := &pageView{memory: memory}
 	limit := a.systemMem / minChunk
 	for i := range binCount / 2 {
 		head, _, last := a.bin(i)
@@ -54,10 +48,11 @@ func (t *tally) addLists(memory Memory, a *arenaState, residentAt func(uint64) *
 			if t.binned >= limit || address%alignment != 0 || address == 0 {
 				return fmt.Errorf("bin %d does not end, or leads astray at %#x", i+1, address)
 			}
-			c, err := readChunk(w, address, pageEnd(address))
+			raw, err := view.at(address)
 			if err != nil {
 				return err
 			}
+			c := decodeChunk(address, raw)
 			if c.forward != next || c.size < minChunk || c.size > a.systemMem {
 				return fmt.Errorf("bin %d is broken at %#x: size %#x, next %#x where %#x belongs", i+1, address, c.size, c.forward, next)
 			}

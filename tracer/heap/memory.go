@@ -56,12 +56,9 @@ func (b bounded) Read(address uint64, into []byte) error {
 	return b.Memory.Read(address, into)
 }
 
-// How much one read brings in: much where chunks follow each other, a page where lists
-// lead anywhere. Walking costs this much memory, however large the heap.
-const (
-	walkWindow = 256 << 10
-	listWindow = 4 << 10
-)
+// walkWindow is how much one read of a heap brings in. Walking costs this much memory,
+// however large the heap.
+const walkWindow = 256 << 10
 
 // window is a view of memory through a buffer that moves with the reader. Reads stop at
 // pages that are not resident: to touch them would fault zero or swapped pages in.
@@ -73,8 +70,8 @@ type window struct {
 	length   uint64
 }
 
-func newWindow(memory Memory, resident *residency, size int) *window {
-	return &window{memory: memory, resident: resident, buffer: make([]byte, size)}
+func newWindow(memory Memory, resident *residency) *window {
+	return &window{memory: memory, resident: resident, buffer: make([]byte, walkWindow)}
 }
 
 // at returns n bytes at address, valid until the next call. Limit is the end of the
@@ -96,6 +93,34 @@ func (w *window) at(address uint64, n int, limit uint64) ([]byte, error) {
 	}
 	w.start, w.length = address, length
 	return w.buffer[:need], nil
+}
+
+// pageView reads chunks that lists lead to, anywhere in memory, a page at a time: chunks
+// freed one after another mostly share pages, in whichever order.
+type pageView struct {
+	memory Memory
+	start  uint64
+	full   bool
+	buffer [4096]byte
+	apart  [minChunk]byte
+}
+
+// at returns the first words of the chunk at address, valid until the next call.
+func (v *pageView) at(address uint64) ([]byte, error) {
+	page := address &^ uint64(len(v.buffer)-1)
+	offset := address - page
+	if offset+minChunk > uint64(len(v.buffer)) {
+		err := v.memory.Read(address, v.apart[:])
+		return v.apart[:], err
+	}
+	if !v.full || page != v.start {
+		v.full = false
+		if err := v.memory.Read(page, v.buffer[:]); err != nil {
+			return nil, err
+		}
+		v.start, v.full = page, true
+	}
+	return v.buffer[offset : offset+minChunk], nil
 }
 
 // word reads one pointer-sized value.

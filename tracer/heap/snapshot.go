@@ -25,36 +25,40 @@ type pass struct {
 	params params
 	cores  int
 
-	arenas []*arenaResult
-	caches cacheTotals
-	mapped mappedTotals
-	ledger recording.Ledger
-	torn   []string // what did not add up
-	notes  []string
+	arenas  []*arenaResult
+	caches  cacheTotals
+	mapped  mappedTotals
+	ledger  recording.Ledger
+	rounds  int
+	changed string // what changed of the state that the arenas share
+	notes   []string
 }
 
-// Snapshot reads the heap. It retries when the target changed it meanwhile; the result
+// Snapshot reads the heap. It reads anew what the target changed meanwhile; the result
 // says whether that succeeded. Corrupt lists do not fail it: they make it inconsistent.
+//
+// Consistent means what it means for mallinfo2, which locks one arena at a time: each arena's
+// figures hang together. Different arenas are read at different times.
 func (r *Reader) Snapshot(ctx context.Context, options Options) (*recording.Heap, error) {
 	began := time.Now()
-	attempts := options.Attempts
-	if attempts <= 0 {
-		attempts = DefaultAttempts
+	rounds, freezes := options.attempts(), 1
+	if options.Freeze {
+		rounds, freezes = 1, rounds // what stood still in the midst of a change must run on first
 	}
 	var best *pass
 	var frozen time.Duration
-	tries := 0
-	for tries < attempts {
-		tries++
-		p, stopped, err := r.take(ctx, options)
+	var tries int
+	for range freezes {
+		p, stopped, err := r.take(ctx, options, rounds)
 		frozen += stopped
 		if err != nil {
 			return nil, err
 		}
-		if best == nil || len(p.torn) <= len(best.torn) {
+		tries += p.rounds
+		if best == nil || len(p.torn()) <= len(best.torn()) {
 			best = p
 		}
-		if len(best.torn) == 0 {
+		if len(best.torn()) == 0 {
 			break
 		}
 	}
@@ -65,10 +69,17 @@ func (r *Reader) Snapshot(ctx context.Context, options Options) (*recording.Heap
 	return h, nil
 }
 
+func (o Options) attempts() int {
+	if o.Attempts <= 0 {
+		return DefaultAttempts
+	}
+	return o.Attempts
+}
+
 // take makes one pass, with the process stopped if that was asked for.
-func (r *Reader) take(ctx context.Context, options Options) (*pass, time.Duration, error) {
+func (r *Reader) take(ctx context.Context, options Options, rounds int) (*pass, time.Duration, error) {
 	if !options.Freeze {
-		p, err := r.pass(ctx)
+		p, err := r.pass(ctx, rounds)
 		return p, 0, err
 	}
 	limit := options.FreezeLimit
@@ -77,20 +88,20 @@ func (r *Reader) take(ctx context.Context, options Options) (*pass, time.Duratio
 	}
 	var p *pass
 	stopped, err := whileFrozen(ctx, r.pid, limit, func(ctx context.Context) (err error) {
-		p, err = r.pass(ctx)
+		p, err = r.pass(ctx, rounds)
 		return err
 	})
 	return p, stopped, err
 }
 
-// pass reads everything once.
-func (r *Reader) pass(ctx context.Context) (*pass, error) {
+// pass reads everything, and what tore again, in at most so many rounds.
+func (r *Reader) pass(ctx context.Context, rounds int) (*pass, error) {
 	space, err := readSpace(r.process)
 	if err != nil {
 		return nil, err
 	}
 	p := &pass{ctx: ctx, memory: bounded{ctx, r.memory}, pages: r.pages, at: r.at, space: space, cores: coresSeen(r.pid, r.at.layout)}
-	if err := p.read(); err != nil {
+	if err := p.read(rounds); err != nil {
 		return nil, err
 	}
 	if err := p.balance(r.process); err != nil {
@@ -99,8 +110,31 @@ func (r *Reader) pass(ctx context.Context) (*pass, error) {
 	return p, nil
 }
 
-// read walks all arenas and checks that nothing they share changed meanwhile.
-func (p *pass) read() error {
+// read walks all arenas, then again those that changed, with the shared state around them.
+func (p *pass) read(rounds int) error {
+	for p.rounds = 1; ; p.rounds++ {
+		if err := p.round(); err != nil {
+			return err
+		}
+		if len(p.torn()) == 0 || p.rounds == rounds {
+			break
+		}
+		select {
+		case <-p.ctx.Done():
+			return p.ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
+	for _, a := range p.arenas {
+		if a.sprawling && a.torn == nil {
+			p.notes = append(p.notes, "the main arena is not one stretch of memory (other users of sbrk): counted by its lists")
+		}
+	}
+	return nil
+}
+
+// round reads the shared state and every arena that no earlier round got whole.
+func (p *pass) round() error {
 	var err error
 	if p.params, err = readParams(p.memory, p.at.layout.params, p.at.Params); err != nil {
 		return err
@@ -109,20 +143,23 @@ func (p *pass) read() error {
 	if err != nil {
 		return err
 	}
+	whole := map[uint64]*arenaResult{}
+	for _, a := range p.arenas {
+		if a.torn == nil {
+			whole[a.state.address] = a
+		}
+	}
+	p.arenas, p.changed, p.notes = nil, "", nil
 	var caches []uint64
 	for _, state := range states {
-		result, err := p.walkArena(state.address)
-		if err != nil {
-			return err
+		result := whole[state.address]
+		if result == nil {
+			if result, err = p.walkArena(state.address); err != nil {
+				return err
+			}
 		}
 		p.arenas = append(p.arenas, result)
 		caches = append(caches, result.tally.caches...)
-		if result.torn != nil {
-			p.torn = append(p.torn, fmt.Sprintf("arena %#x: %v", state.address, result.torn))
-		}
-		if result.sprawling {
-			p.notes = append(p.notes, "the main arena is not one stretch of memory (other users of sbrk): counted by its lists")
-		}
 	}
 	if p.caches, err = p.countCaches(caches); err != nil {
 		return err
@@ -139,25 +176,38 @@ func (p *pass) confirm(states []*arenaState) error {
 	if err != nil {
 		return err
 	}
-	same := slices.EqualFunc(states, later, func(a, b *arenaState) bool { return a.address == b.address })
-	if !same {
-		p.torn = append(p.torn, "arenas were created while the heap was read")
-	}
 	params, err := readParams(p.memory, p.at.layout.params, p.at.Params)
 	if err != nil {
 		return err
 	}
-	if params.mmaps != p.params.mmaps || params.mmappedMem != p.params.mmappedMem || params.sbrkBase != p.params.sbrkBase {
-		p.torn = append(p.torn, "blocks were mapped while the heap was read")
+	switch {
+	case !slices.EqualFunc(states, later, func(a, b *arenaState) bool { return a.address == b.address }):
+		p.changed = "arenas were created while the heap was read"
+	case params.mmaps != p.params.mmaps || params.mmappedMem != p.params.mmappedMem || params.sbrkBase != p.params.sbrkBase:
+		p.changed = "blocks were mapped while the heap was read"
 	}
 	return nil
+}
+
+// torn tells what did not add up.
+func (p *pass) torn() []string {
+	var torn []string
+	for _, a := range p.arenas {
+		if a.torn != nil {
+			torn = append(torn, fmt.Sprintf("arena %#x: %v", a.state.address, a.torn))
+		}
+	}
+	if p.changed != "" {
+		torn = append(torn, p.changed)
+	}
+	return torn
 }
 
 // record turns the pass into its public form.
 func (p *pass) record() *recording.Heap {
 	h := &recording.Heap{
 		Allocator:  recording.Allocator{Name: "glibc", Version: p.at.Version, Path: p.at.Library},
-		Consistent: len(p.torn) == 0,
+		Consistent: len(p.torn()) == 0,
 		Layout:     p.at.Table,
 		Arenas:     make([]recording.Arena, 0, len(p.arenas)),
 		TCache:     recording.TCache{Threads: p.caches.threads, Chunks: p.caches.chunks, Bytes: p.caches.bytes},
@@ -171,8 +221,8 @@ func (p *pass) record() *recording.Heap {
 		h.TrimForecastBytes += r.TrimmableBytes
 	}
 	h.MallInfo = p.mallinfo()
-	if n := len(p.torn); n > 0 {
-		h.Notes = append(h.Notes, tornNote(p.torn))
+	if torn := p.torn(); len(torn) > 0 {
+		h.Notes = append(h.Notes, tornNote(torn))
 	}
 	return h
 }

@@ -85,6 +85,10 @@ func readChunk(w *window, address, limit uint64) (chunk, error) {
 	if err != nil {
 		return chunk{}, err
 	}
+	return decodeChunk(address, raw), nil
+}
+
+func decodeChunk(address uint64, raw []byte) chunk {
 	size := binary.LittleEndian.Uint64(raw[8:])
 	c := chunk{
 		address:      address,
@@ -92,10 +96,10 @@ func readChunk(w *window, address, limit uint64) (chunk, error) {
 		size:         size &^ sizeFlags,
 		flags:        size & sizeFlags,
 	}
-	if n == minChunk {
+	if len(raw) >= minChunk {
 		c.forward, c.back = binary.LittleEndian.Uint64(raw[16:]), binary.LittleEndian.Uint64(raw[24:])
 	}
-	return c, nil
+	return c
 }
 
 // check verifies what is true of every chunk but the top and the fences.

@@ -33,7 +33,7 @@
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* mallinfo, before 2.33 */
 
-#define MAX_BLOCKS (1 << 21)
+#define MAX_BLOCKS (1 << 22)
 #define MAX_THREADS 256
 #define HELD 512
 
@@ -64,6 +64,7 @@ static void *touched(size_t size)
 	if (!block)
 		abort();
 	memset(block, 1, size);
+	__asm__ volatile("" : : "r"(block) : "memory"); /* the writing is not for show */
 	return block;
 }
 
@@ -118,9 +119,10 @@ static void fast(long n, long size)
 	release(n, 1);
 }
 
+/* 32 MiB is the most that glibc takes for the mmap threshold. */
 static void keep_in_heap(void)
 {
-	mallopt(M_MMAP_THRESHOLD, 1 << 30);
+	mallopt(M_MMAP_THRESHOLD, 32 << 20);
 	mallopt(M_TRIM_THRESHOLD, 1 << 30);
 }
 
@@ -205,13 +207,11 @@ static long resident(void)
 /* Damages the heap: a link, a size, a list that never ends, the main arena's own bins. */
 static void scribble(const char *kind)
 {
-	for (int i = 0; i < 8; i++) {
+	for (int i = 0; i < 16; i++)
 		blocks[i] = touched(5000);
-		touched(16);
-	}
-	release(8, 1);
-	size_t *chunk = (size_t *)blocks[3] - 2;
-	size_t *first = (size_t *)blocks[0] - 2;
+	release(16, 2);
+	size_t *chunk = (size_t *)blocks[6] - 2;
+	size_t *oldest = (size_t *)blocks[0] - 2; /* its fd is the list's head */
 	if (!strcmp(kind, "link"))
 		chunk[2] = 0x4141414141414140;
 	else if (!strcmp(kind, "size"))
@@ -219,7 +219,7 @@ static void scribble(const char *kind)
 	else if (!strcmp(kind, "loop"))
 		chunk[2] = chunk[3] = (size_t)chunk;
 	else
-		memset((char *)first[3] + 16, 0x41, 1024);
+		memset((char *)oldest[2] + 16, 0x41, 1024);
 }
 
 static void info(void)
