@@ -1,4 +1,129 @@
 package tracer
 
-// kernel holds what the families share in the kernel: maps, and the loader of their objects.
-type kernel struct{}
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
+
+	"memtrace/bpf"
+	"memtrace/tracer/probe"
+	"memtrace/tracer/target"
+)
+
+// kernel holds what the families share in the kernel: the maps, and the way their objects
+// are loaded.
+type kernel struct {
+	features probe.Features
+	maps     bpf.SharedMaps
+	shared   map[string]*ebpf.Map // the same maps by name
+	cache    *btf.Cache
+}
+
+// capacity is how much the shared maps hold. What does not fit is counted as lost.
+type capacity struct {
+	threads uint32
+	stacks  uint32
+}
+
+// Bounds of the capacity: a thread costs about 3 KiB in all families, a stack 1 KiB.
+const (
+	minThreads = 1 << 10
+	maxThreads = 1 << 16
+	maxStacks  = 1 << 15
+)
+
+// capacityFor sizes the maps for a target: slots are not reused, so a process that starts
+// and ends threads needs several times as many as it has.
+func capacityFor(threads int) capacity {
+	const turnover = 8
+	return capacity{threads: uint32(min(max(threads*turnover, minThreads), maxThreads)), stacks: maxStacks}
+}
+
+// openKernel makes the shared maps.
+func openKernel(size capacity) (*kernel, error) {
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return nil, noPrivilege(fmt.Errorf("lift the limit on locked memory: %w", err))
+	}
+	features, err := probe.DetectFeatures()
+	if err != nil {
+		return nil, noPrivilege(err)
+	}
+	k := &kernel{features: features, cache: btf.NewCache()}
+	spec, err := bpf.LoadShared()
+	if err != nil {
+		return nil, fmt.Errorf("read the shared maps' description: %w", err)
+	}
+	k.resize(spec, size)
+	if err := spec.LoadAndAssign(&k.maps, &ebpf.CollectionOptions{Cache: k.cache}); err != nil {
+		return nil, noPrivilege(fmt.Errorf("make the shared maps: %w", err))
+	}
+	k.shared = map[string]*ebpf.Map{
+		bpf.SharedMapLosses:      k.maps.Losses,
+		bpf.SharedMapStackDrafts: k.maps.StackDrafts,
+		bpf.SharedMapStacks:      k.maps.Stacks,
+		bpf.SharedMapThreadCount: k.maps.ThreadCount,
+		bpf.SharedMapThreadSlots: k.maps.ThreadSlots,
+		bpf.SharedMapThreads:     k.maps.Threads,
+	}
+	return k, nil
+}
+
+// resize sets the shared maps' sizes in a description.
+func (k *kernel) resize(spec *ebpf.CollectionSpec, size capacity) {
+	spec.Maps[bpf.SharedMapThreads].MaxEntries = size.threads
+	spec.Maps[bpf.SharedMapStackDrafts].MaxEntries = size.threads
+	spec.Maps[bpf.SharedMapStacks].MaxEntries = size.stacks
+}
+
+// threadSlots is how many slots there are for threads: the size of a family's own array of
+// figures for each thread.
+func (k *kernel) threadSlots() uint32 { return k.maps.Threads.MaxEntries() }
+
+// load loads a family's object into the kernel, with the shared maps in place of its own,
+// and assigns its programs and maps to the fields of into. The caller has set constants,
+// the sizes of the family's own maps and the programs' attach types before.
+func (k *kernel) load(spec *ebpf.CollectionSpec, into any) error {
+	replacements := map[string]*ebpf.Map{}
+	for name, shared := range k.shared {
+		own, found := spec.Maps[name]
+		if !found {
+			continue
+		}
+		own.MaxEntries = shared.MaxEntries()
+		replacements[name] = shared
+	}
+	err := spec.LoadAndAssign(into, &ebpf.CollectionOptions{MapReplacements: replacements, Cache: k.cache})
+	var refused *ebpf.VerifierError
+	if errors.As(err, &refused) {
+		return fmt.Errorf("load the probes: the kernel refused a program: %+v", refused)
+	}
+	if err != nil {
+		return noPrivilege(fmt.Errorf("load the probes: %w", err))
+	}
+	return nil
+}
+
+// losses reads what was lost so far, by kind.
+func (k *kernel) losses() (lost [bpf.SharedLossLOSS_KINDS]uint64, err error) {
+	for kind := range lost {
+		if err := k.maps.Losses.Lookup(bpf.SharedLoss(kind), &lost[kind]); err != nil {
+			return lost, fmt.Errorf("read losses: %w", err)
+		}
+	}
+	return lost, nil
+}
+
+func (k *kernel) close() error { return k.maps.Close() }
+
+// noPrivilege turns the kernel's refusal of an unprivileged caller into the advice that
+// helps; other errors pass.
+func noPrivilege(err error) error {
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+		return &target.Refusal{Reason: err.Error(), Next: "run as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE"}
+	}
+	return err
+}
