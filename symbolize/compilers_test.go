@@ -123,23 +123,23 @@ fn main() {
 }
 `
 
-// TestRust names a Rust program's functions, in both manglings, where a compiler is there;
-// TestDemangle holds the names that need none.
+// TestRust names a Rust program's functions where a compiler is there; TestDemangle holds
+// the names that need none.
 func TestRust(t *testing.T) {
 	rustc, err := exec.LookPath("rustc")
 	if err != nil {
 		t.Log("no rustc here; TestDemangle covers the names")
 		return
 	}
-	for _, mangling := range []string{"legacy", "v0"} {
+	for _, flags := range [][]string{{"-O", "-C", "symbol-mangling-version=v0"}, {"-O", "-C", "lto=fat"}} {
 		directory := t.TempDir()
 		source, program := filepath.Join(directory, "scorer.rs"), filepath.Join(directory, "scorer")
 		if err := os.WriteFile(source, []byte(rustSource), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		compile := exec.Command(rustc, "-O", "-g", "-C", "symbol-mangling-version="+mangling, "-o", program, source)
+		compile := exec.Command(rustc, append(flags, "-g", "-o", program, source)...)
 		if out, err := compile.CombinedOutput(); err != nil {
-			t.Logf("rustc does not work here: %v\n%s", err, out)
+			t.Logf("rustc %q does not work here: %v\n%s", flags, err, out)
 			return
 		}
 		p, said := run(t, program)
@@ -148,7 +148,7 @@ func TestRust(t *testing.T) {
 		want := []string{"scorer::take_stack", "<scorer::Scorer>::score*", "<scorer::Scorer>::poll"}
 		legacy := []string{"scorer::take_stack", "scorer::Scorer::score*", "scorer::Scorer::poll"}
 		if !hasRun(have, want) && !hasRun(have, legacy) {
-			t.Errorf("%s: frames %q, want %q", mangling, have, want)
+			t.Errorf("%q: frames %q, want %q", flags, have, want)
 		}
 	}
 }

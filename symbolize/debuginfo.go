@@ -34,6 +34,7 @@ type debugInfo struct {
 	alternate     *debugInfo          // see alternateInfo, once alternateDone
 	alternateDone bool
 	head          [headRoom]byte // the true first bytes of .debug_info
+	work          int64          // done so far, as in maxFileWork
 	broken        bool           // a unit was hostile: nothing more is asked of this file
 }
 
@@ -69,22 +70,15 @@ const (
 func openDebugInfo(file *File, code func(uint64) bool) (*debugInfo, error) {
 	d := &debugInfo{file: file, code: code, sections: map[string]*sectionBytes{}, decoded: map[int]*unitTable{}, opened: map[int]*dwarf.Data{}}
 	err := guard("debug information", func() error {
-		for _, name := range []string{".debug_info", ".debug_abbrev", ".debug_str", ".debug_line", ".debug_line_str",
-			".debug_ranges", ".debug_rnglists", ".debug_addr", ".debug_str_offsets"} {
-			section, err := file.debugSection(name)
-			if err != nil {
-				return err
-			}
-			d.sections[name] = &section
-		}
-		if len(d.data(".debug_info")) < headRoom {
-			return errors.New("none")
+		if err := d.openSections(); err != nil {
+			return err
 		}
 		copy(d.head[:], d.data(".debug_info"))
 		if err := d.findUnits(); err != nil {
 			return err
 		}
 		d.ranges = sortedRanges(d.readARanges())
+		d.release()
 		return nil
 	})
 	if err != nil {
@@ -92,6 +86,26 @@ func openDebugInfo(file *File, code func(uint64) bool) (*debugInfo, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// openSections makes the sections accessible.
+func (d *debugInfo) openSections() error {
+	unpacked := int64(0)
+	for _, name := range []string{".debug_info", ".debug_abbrev", ".debug_str", ".debug_line", ".debug_line_str",
+		".debug_ranges", ".debug_rnglists", ".debug_addr", ".debug_str_offsets"} {
+		section, err := d.file.debugSection(name)
+		if err != nil {
+			return err
+		}
+		d.sections[name] = &section
+		if unpacked += section.cost(); unpacked > maxUnpacked {
+			return fmt.Errorf("section %s: %w", name, errLimit)
+		}
+	}
+	if len(d.data(".debug_info")) < headRoom {
+		return errors.New("none")
+	}
+	return checkStrings(d.data(".debug_str"))
 }
 
 func (d *debugInfo) data(section string) []byte { return d.sections[section].data }
@@ -114,6 +128,13 @@ func (d *debugInfo) close() {
 		file.Close()
 	}
 	*d = debugInfo{broken: true}
+}
+
+// release keeps the pages of the file that were touched from counting as our memory.
+func (d *debugInfo) release() {
+	for _, s := range d.sections {
+		s.release()
+	}
 }
 
 // cost is the memory held, in bytes.
@@ -244,6 +265,9 @@ func (d *debugInfo) open(index int) (*dwarf.Data, error) {
 	}
 	abbrev := d.data(".debug_abbrev")
 	abbrev = abbrev[:min(uint64(len(abbrev)), u.abbrev+maxAbbreviated)]
+	if err := checkAbbreviations(abbrev, u.abbrev); err != nil {
+		return nil, err
+	}
 	data, err := dwarf.New(abbrev, nil, nil, info[:u.end], d.data(".debug_line"), nil, d.rangeLists(".debug_ranges"), d.data(".debug_str"))
 	if err != nil {
 		return nil, err

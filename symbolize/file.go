@@ -11,6 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// maxDrops is how often the lines of a file are read again after they had to make room: two
+// files too large for the memory would otherwise take turns without end.
+const maxDrops = 8
+
 // File is an ELF file whose symbols are looked up: a program, a library, the vdso. Nothing
 // of it is read before it is needed, and then only the parts that are needed; every size
 // that the file claims is bounded. A File is safe for use by several goroutines.
@@ -30,6 +34,7 @@ type File struct {
 	lines   *debugInfo // nil before the first lookup of a line
 
 	debugDone, linesDone bool
+	drops                int // how often lines had to be forgotten
 }
 
 // OpenFile opens the ELF file of this machine. A separate debug file is looked for where
@@ -97,7 +102,10 @@ func (f *File) drop() {
 		f.debug.Close()
 	}
 	f.debug, f.debugDone = nil, false
-	f.lines, f.linesDone = nil, false
+	if f.lines != nil {
+		f.drops++
+	}
+	f.lines, f.linesDone = nil, f.drops >= maxDrops
 }
 
 // cost returns roughly how many bytes of memory the File holds. The lock is held.
@@ -155,19 +163,29 @@ func (f *File) SectionData(name string, limit uint64) ([]byte, error) {
 }
 
 // Address returns the virtual address that the file gives to the byte at a file offset; false
-// when no segment loads it. Where two do, one that is executable is preferred.
+// when no segment loads it. Segments share pages of the file at their borders: code is
+// preferred, and the segment proper to what the kernel maps around it.
 func (f *File) Address(offset uint64) (uint64, bool) {
-	address, found := uint64(0), false
-	for _, p := range f.elf.Progs {
-		if p.Type != elf.PT_LOAD || offset < pageStart(p.Off) || offset-pageStart(p.Off) >= mappedSize(p) {
-			continue
-		}
-		address, found = p.Vaddr-p.Off+offset, true
-		if p.Flags&elf.PF_X != 0 {
-			break
+	for _, code := range []bool{true, false} {
+		for _, pages := range []bool{false, true} {
+			for _, p := range f.elf.Progs {
+				if p.Type == elf.PT_LOAD && (p.Flags&elf.PF_X != 0) == code && holds(p, offset, pages) {
+					return p.Vaddr - p.Off + offset, true
+				}
+			}
 		}
 	}
-	return address, found
+	return 0, false
+}
+
+// holds says whether the byte at a file offset belongs to the segment, or, with pages, to the
+// whole pages that are mapped for it.
+func holds(p *elf.Prog, offset uint64, pages bool) bool {
+	start, end := p.Off, p.Off+p.Filesz
+	if pages {
+		start, end = start&^(pageSize-1), (end+pageSize-1)&^(pageSize-1)
+	}
+	return start <= offset && offset < end
 }
 
 // Offset returns where in the file the byte at a virtual address lies; false when it has no
@@ -191,11 +209,5 @@ func (f *File) loaded(address uint64) bool {
 	return false
 }
 
-const pageSize = 4096
-
-func pageStart(offset uint64) uint64 { return offset &^ (pageSize - 1) }
-
-// mappedSize is how many bytes of the file the kernel maps for a segment: whole pages.
-func mappedSize(p *elf.Prog) uint64 {
-	return (p.Off - pageStart(p.Off) + p.Filesz + pageSize - 1) &^ (pageSize - 1)
-}
+// pageSize is the unit of mappings on this machine, in bytes.
+var pageSize = uint64(os.Getpagesize())

@@ -35,6 +35,7 @@ func (s *Symbolizer) StackFrames(stack Stack) []recording.Frame {
 	if len(stack.Addresses) == 0 {
 		return []recording.Frame{{Unresolved: StackLost}}
 	}
+	s.asked, s.missed = false, false
 	frames := make([]recording.Frame, 0, len(stack.Addresses))
 	exact := !stack.Returning
 	for _, address := range stack.Addresses {
@@ -42,7 +43,9 @@ func (s *Symbolizer) StackFrames(stack Stack) []recording.Frame {
 		frames = append(frames, at.frames...)
 		exact = at.signal // what a signal interrupted did not call anything
 	}
-	s.modules.shrink()
+	if s.missed {
+		s.modules.shrink()
+	}
 	return frames
 }
 
@@ -59,6 +62,7 @@ func (s *Symbolizer) at(address uint64, snapshot int, exact bool) resolved {
 	if known, ok := s.cache[key]; ok {
 		return known
 	}
+	s.missed = true
 	result := s.resolve(r, address, exact)
 	if len(s.cache) >= maxCached {
 		clear(s.cache)
@@ -97,9 +101,7 @@ func (s *Symbolizer) resolveJIT(r *region, frame recording.Frame, address uint64
 		frame.Unresolved = Stripped
 		return frame
 	}
-	if s.jit == nil {
-		s.openJIT()
-	}
+	s.openJIT()
 	if !exact && address > 0 {
 		address--
 	}

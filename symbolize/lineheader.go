@@ -1,10 +1,16 @@
 package symbolize
 
 import (
-	"encoding/binary"
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
+)
+
+// Limits of the paths that one line table refers to, in bytes.
+const (
+	maxLineStrings = 64 << 20
+	maxLinePaths   = 1 << 30 // if each was as long as the longest
 )
 
 var errLineHeader = errors.New("malformed header of a line table")
@@ -24,10 +30,10 @@ const (
 	formLineStrp = 0x1f
 )
 
-// checkLineHeader refuses a DWARF 5 line table whose header counts more directories or files
-// than it holds: debug/dwarf allocates whatever number stands there. Older versions end
-// their lists with a zero byte and are safe.
-func (d *debugInfo) checkLineHeader(offset int64) error {
+// checkLineHeader refuses a line table that would make debug/dwarf allocate without bound:
+// one whose DWARF 5 header counts more directories or files than it holds, and one whose
+// paths would be long when they are joined. directory is the unit's own.
+func (d *debugInfo) checkLineHeader(offset int64, directory string) error {
 	section := d.data(".debug_line")
 	if offset < 0 || offset > int64(len(section)) {
 		return errLineHeader
@@ -38,46 +44,106 @@ func (d *debugInfo) checkLineHeader(offset int64) error {
 		length, word = h.uint64(), 8
 	}
 	h.data = h.data[:min(uint64(len(h.data)), length)]
-	if h.uint16() < 5 {
-		return nil
+	version := h.uint16()
+	if version >= 5 {
+		h.skip(2) // sizes of address and segment
 	}
-	h.skip(2 + uint64(word)) // sizes of address and segment, length of the header
-	h.skip(5)                // instruction length, operations, is_stmt, line base, line range
+	h.skip(uint64(word)) // length of the header
+	h.skip(4)            // instruction length, is_stmt, line base, line range
+	if version >= 4 {
+		h.skip(1) // operations of an instruction
+	}
 	opcodes := h.uint8()
 	h.skip(uint64(max(opcodes, 1)) - 1)
-	budget := uint64(maxUnitWork / 16)
-	for _, list := range []string{"directories", "files"} {
-		if err := d.checkLineList(&h, word, &budget); err != nil {
-			return fmt.Errorf("%s: %w", list, err)
+	lists := lineLists{info: d, reader: &h, word: word, left: maxLineStrings}
+	if err := lists.check(version); err != nil {
+		return err
+	}
+	// The program itself can add files, each with an opcode 3.
+	files := lists.entries + uint64(bytes.Count(h.data, []byte{3}))
+	if longest := lists.longest + uint64(len(directory)); longest > 0 && files > maxLinePaths/longest {
+		return fmt.Errorf("paths of the line table: %w", errLimit)
+	}
+	return nil
+}
+
+// lineLists walks over the directories and files of a line table.
+type lineLists struct {
+	info    *debugInfo
+	reader  *byteReader
+	word    int    // bytes of an offset
+	left    uint64 // bytes of strings that are still allowed
+	entries uint64 // directories and files seen
+	longest uint64 // bytes of the longest string
+}
+
+func (l *lineLists) check(version uint16) error {
+	for _, files := range []bool{false, true} {
+		var err error
+		if version >= 5 {
+			err = l.described()
+		} else {
+			err = l.terminated(files)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// checkLineList walks over one list: the formats of an entry, the number of entries, the
-// entries. budget bounds the bytes of the strings they refer to.
-func (d *debugInfo) checkLineList(h *byteReader, word int, budget *uint64) error {
-	forms := make([]uint64, h.uint8())
+// described walks over a list of DWARF 5: the formats of an entry, their number, the entries.
+func (l *lineLists) described() error {
+	forms := make([]uint64, l.reader.uint8())
 	for i := range forms {
-		h.uvarint() // what the value means
-		forms[i] = h.uvarint()
+		l.reader.uvarint() // what the value means
+		forms[i] = l.reader.uvarint()
 	}
-	count := h.uvarint()
-	if h.failed || count > uint64(len(h.data)) || (len(forms) == 0 && count > 0) {
+	count := l.reader.uvarint()
+	if l.reader.failed || count > uint64(len(l.reader.data)) || (len(forms) == 0 && count > 0) {
 		return errLineHeader
 	}
 	for range count {
 		for _, form := range forms {
-			cost := d.skipLineForm(h, form, word)
-			if h.failed {
-				return errLineHeader
+			if err := l.note(l.info.skipLineForm(l.reader, form, l.word)); err != nil {
+				return err
 			}
-			if cost > *budget {
-				return fmt.Errorf("strings: %w", errLimit)
-			}
-			*budget -= cost
 		}
 	}
+	l.entries += count
+	return nil
+}
+
+// terminated walks over a list of older versions, which ends with an empty string; the
+// name of a file is followed by three numbers.
+func (l *lineLists) terminated(files bool) error {
+	for {
+		length := l.reader.cstring()
+		if err := l.note(length); err != nil {
+			return err
+		}
+		if length <= 1 {
+			return nil
+		}
+		l.entries++
+		if files {
+			l.reader.uvarint()
+			l.reader.uvarint()
+			l.reader.uvarint()
+		}
+	}
+}
+
+// note accounts for a string of the length.
+func (l *lineLists) note(length uint64) error {
+	if l.reader.failed {
+		return errLineHeader
+	}
+	if length > l.left {
+		return fmt.Errorf("strings of the line table: %w", errLimit)
+	}
+	l.left -= length
+	l.longest = max(l.longest, length)
 	return nil
 }
 
@@ -115,57 +181,4 @@ func stringLength(data []byte, offset uint64) uint64 {
 	r := byteReader{data: data}
 	r.skip(offset)
 	return r.cstring()
-}
-
-// byteReader takes values off the front of data; failed says that there were too few.
-type byteReader struct {
-	data   []byte
-	failed bool
-}
-
-func (r *byteReader) take(n uint64) []byte {
-	if n > uint64(len(r.data)) {
-		r.failed, r.data = true, nil
-		return make([]byte, min(n, 8))
-	}
-	taken := r.data[:n]
-	r.data = r.data[n:]
-	return taken
-}
-
-func (r *byteReader) skip(n uint64)  { r.take(n) }
-func (r *byteReader) uint8() uint8   { return r.take(1)[0] }
-func (r *byteReader) uint16() uint16 { return binary.LittleEndian.Uint16(r.take(2)) }
-func (r *byteReader) uint32() uint32 { return binary.LittleEndian.Uint32(r.take(4)) }
-func (r *byteReader) uint64() uint64 { return binary.LittleEndian.Uint64(r.take(8)) }
-
-// word reads an offset of the unit's form: 4 or 8 bytes.
-func (r *byteReader) word(size int) uint64 {
-	if size == 8 {
-		return r.uint64()
-	}
-	return uint64(r.uint32())
-}
-
-func (r *byteReader) uvarint() uint64 {
-	value, n := binary.Uvarint(r.data)
-	if n <= 0 {
-		r.failed, r.data = true, nil
-		return 0
-	}
-	r.data = r.data[n:]
-	return value
-}
-
-// cstring skips a text with its zero byte and returns their length.
-func (r *byteReader) cstring() uint64 {
-	for i, b := range r.data {
-		if b == 0 {
-			r.data = r.data[i+1:]
-			return uint64(i) + 1
-		}
-	}
-	n := uint64(len(r.data))
-	r.failed, r.data = true, nil
-	return n
 }

@@ -11,7 +11,7 @@ import (
 	"sort"
 )
 
-const maxLineRows = 4 << 20 // rows of one unit
+const maxLineRows = 2 << 20 // rows of one unit
 
 // lineTable maps the addresses of one unit to lines.
 type lineTable struct {
@@ -58,7 +58,8 @@ func (d *debugInfo) readLines(data *dwarf.Data, root *dwarf.Entry) (lineTable, e
 	if !ok {
 		return lineTable{}, nil
 	}
-	if err := d.checkLineHeader(offset); err != nil {
+	directory, _ := root.Val(dwarf.AttrCompDir).(string)
+	if err := d.checkLineHeader(offset, directory); err != nil {
 		return lineTable{}, err
 	}
 	reader, err := data.LineReader(root)
@@ -69,7 +70,6 @@ func (d *debugInfo) readLines(data *dwarf.Data, root *dwarf.Entry) (lineTable, e
 	if err != nil {
 		return lineTable{}, err
 	}
-	directory, _ := root.Val(dwarf.AttrCompDir).(string)
 	return lineTable{rows: rows, files: filePaths(reader.Files(), directory)}, nil
 }
 

@@ -126,7 +126,7 @@ func (f *File) EachSymbol(visit func(Symbol) bool) {
 }
 
 // maxStrings bounds the string table that is read whole to walk over all names, in bytes.
-const maxStrings = 256 << 20
+const maxStrings = 128 << 20
 
 // each calls visit with the table's symbols; false when visit asked to stop.
 func (t *table) each(visit func(Symbol) bool) bool {

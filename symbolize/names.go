@@ -30,16 +30,33 @@ func (s *Symbolizer) Symbol(address uint64) (name string, offset uint64) {
 	if file == nil {
 		return "", 0
 	}
-	base, ok := file.Address(r.Offset)
-	if !ok || !file.loaded(base+(address-r.Start)) {
+	bias, ok := s.bias(r, file)
+	virtual := address - bias
+	if !ok || !file.loaded(virtual) {
 		return "", 0
 	}
-	virtual := base + (address - r.Start)
 	symbol, ok := file.ObjectAt(virtual)
 	if !ok {
 		return "", 0
 	}
 	return Demangle(symbol.Name), virtual - symbol.Address
+}
+
+// bias returns how far from the file's own addresses the copy of it lies that a region is
+// part of. The code tells: it begins in one segment only, data may share pages with others.
+func (s *Symbolizer) bias(part *region, file *File) (uint64, bool) {
+	var code *region
+	distance := func(r *region) uint64 { return max(r.Start, part.Start) - min(r.Start, part.Start) }
+	for _, r := range s.history.live {
+		if r.Exec && r.module == part.module && (code == nil || distance(r) < distance(code)) {
+			code = r
+		}
+	}
+	if code == nil {
+		return 0, false
+	}
+	start, ok := file.Address(code.Offset)
+	return code.Start - start, ok
 }
 
 // Functions returns the functions whose name match accepts, over all modules that are mapped

@@ -20,7 +20,7 @@ import (
 // Limits of a perf map.
 const (
 	maxPerfMap     = 64 << 20 // bytes of the file
-	maxPerfSymbols = 1 << 20
+	maxPerfSymbols = 512 << 10
 	maxPerfName    = 1024 // bytes of a name; more is cut off
 )
 
@@ -109,6 +109,11 @@ func (m *perfMap) update() {
 		return
 	}
 	m.symbols = append(m.symbols, symbols...)
+	m.sort()
+}
+
+// sort brings the symbols into the order of their addresses, later lines behind earlier ones.
+func (m *perfMap) sort() {
 	slices.SortFunc(m.symbols, func(a, b perfSymbol) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.line, b.line))
 	})

@@ -142,15 +142,30 @@ func reopen(fd int, path string) (*os.File, error) {
 }
 
 // openMapping opens the very file that a mapping shows: by its path if device and inode
-// agree, else (deleted, replaced, outside the root) through the kernel's own link to it.
+// agree, else (deleted, replaced, outside the root) through the kernel's own link to it. That
+// takes a privilege; without it, and where a file system counts devices or inodes in two
+// ways, the file at the path will do if its code is what the process has in memory.
 func (p *process) openMapping(m Mapping) (*os.File, error) {
 	file, err := p.open(m.Path)
-	if err == nil {
-		if shows(file, m) {
-			return file, nil
-		}
-		file.Close()
+	if err == nil && shows(file, m) {
+		return file, nil
 	}
+	linked, linkErr := p.openLink(m)
+	if linkErr == nil || err != nil {
+		if err == nil {
+			file.Close()
+		}
+		return linked, linkErr
+	}
+	if !p.sameCode(file, m) {
+		file.Close()
+		return nil, linkErr
+	}
+	return file, nil
+}
+
+// openLink opens the file of a mapping through the kernel's link in map_files.
+func (p *process) openLink(m Mapping) (*os.File, error) {
 	name := fmt.Sprintf("map_files/%x-%x", m.Start, m.End)
 	fd, err := unix.Openat(p.dir, name, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -168,6 +183,29 @@ func shows(file *os.File, m Mapping) bool {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && stat.Dev == m.Dev && stat.Ino == m.Inode
+}
+
+// sameCode compares the file with the process's memory. A few bytes may differ: breakpoints
+// and probes are written there.
+func (p *process) sameCode(file *os.File, m Mapping) bool {
+	const compared, probes = 64 << 10, 64
+	m.End = min(m.End, m.Start+compared)
+	memory, err := p.memory(m, compared)
+	if err != nil || m.Deleted {
+		return false
+	}
+	code := make([]byte, len(memory))
+	n, err := file.ReadAt(code, int64(m.Offset))
+	if n == 0 || (err != nil && err != io.EOF) {
+		return false
+	}
+	differences := 0
+	for i := range n {
+		if code[i] != memory[i] {
+			differences++
+		}
+	}
+	return differences <= min(probes, n/64)
 }
 
 // debugFiles opens separate debug files: those in the target's root first, then this

@@ -10,7 +10,7 @@ import (
 
 const (
 	scopeCost      = 56      // bytes of one scope
-	maxScopes      = 4 << 20 // of one unit
+	maxScopes      = 1 << 20 // of one unit
 	maxInlineDepth = 128     // levels of inlining reported at one address
 	maxOrigins     = 8       // references followed from a function's code to its name
 )

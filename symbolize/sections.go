@@ -13,6 +13,7 @@ import (
 const (
 	maxMappedSection   = 2 << 30
 	maxUnpackedSection = 64 << 20
+	maxUnpacked        = 128 << 20 // all sections of a file together
 )
 
 // sectionBytes are the contents of a section in memory.
@@ -65,6 +66,14 @@ func (s *sectionBytes) close() {
 		_ = unix.Munmap(s.mapped)
 	}
 	*s = sectionBytes{}
+}
+
+// release lets the kernel take back the pages that were touched; they are read again when
+// they are touched again. What was written to them is lost.
+func (s *sectionBytes) release() {
+	if s.mapped != nil {
+		_ = unix.Madvise(s.mapped, unix.MADV_DONTNEED)
+	}
 }
 
 // cost is the memory that the section takes for itself, in bytes.

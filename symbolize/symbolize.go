@@ -35,6 +35,8 @@ type Symbolizer struct {
 	history history
 	modules modules
 	jit     *perfMap
+	asked   bool // whether jit was looked for since this call began
+	missed  bool // whether the cache was of no use since this call began
 	cache   map[place]resolved
 }
 
@@ -85,11 +87,13 @@ func (s *Symbolizer) Refresh() error {
 			kept = append(kept, m)
 		}
 	}
+	s.asked = false
 	fresh := s.history.replace(kept)
 	s.modules.attach(fresh)
 	for _, r := range fresh {
-		if r.Exec && s.jit == nil && r.module == nil {
+		if r.Exec && r.module == nil {
 			s.openJIT()
+			break
 		}
 	}
 	return nil
@@ -126,6 +130,10 @@ func (s *Symbolizer) Mappings() []Mapping {
 
 // openJIT opens the map of just-in-time compiled code, if there is one by now.
 func (s *Symbolizer) openJIT() {
+	if s.jit != nil || s.asked {
+		return
+	}
+	s.asked = true
 	if m, err := openPerfMap(s.process); err == nil {
 		s.jit = m
 	}

@@ -16,7 +16,7 @@ import (
 // Limits of symbol tables.
 const (
 	maxSymbols   = 4 << 20   // entries kept of one table, 16 bytes each
-	maxRawTable  = 384 << 20 // bytes of the table in the file; it is read in pieces
+	maxRawTable  = 256 << 20 // bytes of the table in the file; it is read in pieces
 	maxName      = 16 << 10  // bytes of one name; C++ templates do reach this
 	maxAliases   = 64        // symbols looked at around one address
 	maxUnsized   = 64 << 10  // how far a function without a size is believed to reach

@@ -6,10 +6,13 @@ import (
 	"fmt"
 )
 
-// maxUnitWork bounds the effort for one unit: entries, their attributes, the bytes of their
-// strings. A unit of 50 MB takes about a tenth of it; a hostile one asks for any amount,
-// because thousands of entries can share one attribute list or one string.
-const maxUnitWork = 1 << 30
+// maxUnitWork and maxFileWork bound the effort for one unit and for one file: entries, their
+// attributes, the bytes of their strings. A unit of 50 MB takes about half of it; a hostile
+// one asks for any amount, because thousands of entries can share one string or list.
+const (
+	maxUnitWork = 1 << 28
+	maxFileWork = 1 << 32
+)
 
 // unitTable is what one unit says about addresses.
 type unitTable struct {
@@ -30,7 +33,7 @@ type position struct {
 // positions returns the source lines of an address: one, and one more for every function
 // that is inlined there. nil: the debug information does not know the address.
 func (d *debugInfo) positions(address uint64) []position {
-	if d.broken {
+	if d.broken || d.work > maxFileWork {
 		return nil
 	}
 	index := d.unitAt(address)
@@ -73,6 +76,7 @@ func (d *debugInfo) unit(index int) *unitTable {
 	if err != nil {
 		u = &unitTable{}
 	}
+	d.release()
 	d.decoded[index] = u
 	d.order = append(d.order, index)
 	d.evict()
@@ -116,11 +120,12 @@ func (d *debugInfo) decode(index int) (*unitTable, error) {
 	}
 	u := &unitTable{}
 	u.lines, err = d.readLines(data, root)
-	if err != nil {
+	if errors.Is(err, errLimit) {
 		return nil, err
-	}
+	} // a malformed line table leaves the functions
 	walk := scopeWalk{info: d, data: data, left: maxUnitWork, rootCost: entryCost(root)}
 	u.scopes, err = walk.run(reader, root)
+	d.work += maxUnitWork - walk.left
 	return u, err
 }
 

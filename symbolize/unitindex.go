@@ -11,8 +11,8 @@ import (
 
 // Limits of the index from addresses to units.
 const (
-	maxARanges    = 256 << 20 // bytes of .debug_aranges
-	maxUnitRanges = 4 << 20
+	maxARanges    = 64 << 20 // bytes of .debug_aranges
+	maxUnitRanges = 2 << 20
 )
 
 // unitAt returns the index of the unit that describes the address; -1 when none does.
@@ -36,6 +36,7 @@ func (d *debugInfo) unitAt(address uint64) int {
 		})
 	}
 	d.ranges = sortedRanges(d.ranges)
+	d.release()
 	return findRange(d.ranges, address)
 }
 
