@@ -28,6 +28,19 @@ type family interface {
 	close() error
 }
 
+// freezer is a family whose figures must stand still while they are read: stop takes its
+// probes out for good, at the end of the trace and before collect.
+type freezer interface{ stop() error }
+
+// ticker is a family that keeps the course of the trace: tick is called about once a
+// second, at a time in nanoseconds since the start.
+type ticker interface{ tick(atNS int64) error }
+
+// meter is a family that can say what was allocated so far.
+type meter interface {
+	totals() (recording.AllocationTotals, error)
+}
+
 // stackNames turns the numbers that the kernel half hands over into what people read.
 type stackNames interface {
 	// stack returns the named frames, leaf first, of a stack that the kernel half stored
@@ -46,7 +59,9 @@ type threadName struct {
 
 // familyTable lists the families in the order in which they are loaded and attached: what
 // others read from comes first. Each family's file adds its row here.
-var familyTable = []familyRow{}
+var familyTable = []familyRow{
+	{"alloc", newAllocFamily, func(o Options) bool { return o.probes("alloc") }},
+}
 
 // familyRow is one row of familyTable.
 type familyRow struct {

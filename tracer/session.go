@@ -2,10 +2,167 @@
 // families of probes, watches until the trace ends, and hands over a recording.
 package tracer
 
-// Session is one trace of one process, from Open to Close.
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"memtrace/symbolize"
+	"memtrace/tracer/target"
+)
+
+// Session is one trace of one process: Open, Attach, Wait, Record, Close.
 type Session struct {
 	options  Options
 	tracee   *tracee
 	kernel   *kernel
+	names    *names
 	families []family
+	exit     *exitWatch
+	attachNS int64 // how long attaching took
+	endedNS  int64 // when the trace ended, 0 while it runs
+	exited   bool
+	stopped  bool
+	cost     cost
+}
+
+// tickEvery is how often the course of the trace gets a point, and names and mappings are
+// looked at again.
+const tickEvery = time.Second
+
+// Open finds out what the process is and loads the probes; nothing is attached yet. What
+// cannot be traced is refused with a *target.Refusal.
+func Open(ctx context.Context, options Options) (_ *Session, err error) {
+	s := &Session{options: options.withDefaults()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	s.tracee = &tracee{pid: options.PID, options: s.options}
+	if s.tracee.target, err = target.Open(ctx, options.PID); err != nil {
+		return nil, err
+	}
+	if s.exit, err = watchExit(options.PID); err != nil {
+		return nil, err
+	}
+	if s.tracee.symbols, err = symbolize.New(options.PID); err != nil {
+		return nil, fmt.Errorf("read the target's mappings: %w", err)
+	}
+	if s.kernel, err = openKernel(capacityFor(s.tracee.target.Threads)); err != nil {
+		return nil, err
+	}
+	s.names = newNames(s.kernel, s.tracee)
+	for _, f := range families(s.options) {
+		s.families = append(s.families, f)
+		if err := f.load(ctx, s.kernel, s.tracee); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// Attach puts all probes in. The trace begins.
+func (s *Session) Attach(ctx context.Context) error {
+	s.tracee.startedNS, s.tracee.started = monotonicNS(), time.Now()
+	for _, f := range s.families {
+		if err := f.attach(ctx); err != nil {
+			return fmt.Errorf("attach the %s probes: %w", f.name(), err)
+		}
+	}
+	s.attachNS = monotonicNS() - s.tracee.startedNS
+	s.cost.begin(s.tracee.pid)
+	return nil
+}
+
+// Wait returns when the trace has ended: the context is done, the duration has passed, or
+// the target has exited. None of these is an error.
+func (s *Session) Wait(ctx context.Context) error {
+	if s.options.Duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.options.Duration)
+		defer cancel()
+	}
+	ticks := time.NewTicker(tickEvery)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			s.end(false)
+			return nil
+		case <-s.exit.ended:
+			s.end(true)
+			return nil
+		case <-ticks.C:
+			if err := s.tick(); err != nil {
+				s.end(false)
+				return err
+			}
+		}
+	}
+}
+
+// end notes when the trace ended.
+func (s *Session) end(exited bool) {
+	s.endedNS, s.exited = monotonicNS(), exited
+}
+
+// tick looks at what changes while the trace runs.
+func (s *Session) tick() error {
+	at := monotonicNS() - s.tracee.startedNS
+	for _, f := range s.families {
+		if f, ok := f.(ticker); ok {
+			if err := f.tick(at); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.tracee.symbols.Refresh(); err != nil && !errors.Is(err, symbolize.ErrExited) {
+		return err
+	}
+	s.cost.sample()
+	return s.names.refresh()
+}
+
+// stop takes out the probes of the families that must stand still while they are read.
+func (s *Session) stop() error {
+	if s.stopped {
+		return nil
+	}
+	s.stopped = true
+	var errs []error
+	for _, f := range s.families {
+		if f, ok := f.(freezer); ok {
+			errs = append(errs, f.stop())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Close takes all probes out and lets go of the target. It may be called at any time.
+func (s *Session) Close() error {
+	var errs []error
+	for _, f := range slices.Backward(s.families) {
+		errs = append(errs, f.close())
+	}
+	s.families = nil
+	if s.kernel != nil {
+		errs = append(errs, s.kernel.close())
+		s.kernel = nil
+	}
+	if s.exit != nil {
+		errs = append(errs, s.exit.close())
+		s.exit = nil
+	}
+	if s.tracee != nil && s.tracee.symbols != nil {
+		errs = append(errs, s.tracee.symbols.Close())
+		s.tracee.symbols = nil
+	}
+	if s.tracee != nil && s.tracee.target != nil {
+		errs = append(errs, s.tracee.target.Close())
+		s.tracee.target = nil
+	}
+	return errors.Join(errs...)
 }

@@ -55,17 +55,18 @@ func (t *Target) linkMap() ([]loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	return walkLinkMap(memory, debug)
+	return walkLinkMap(memory, debug, t.Stopped)
 }
 
 // walkLinkMap follows the list from struct r_debug: version, first entry, breakpoint, state.
-// An entry begins with the bias, the name, the dynamic section and the next entry.
-func walkLinkMap(memory *os.File, debug uint64) ([]loaded, error) {
+// An entry begins with the bias, the name, the dynamic section and the next entry. While the
+// dynamic linker is at work the list may be half made, unless the process is held in it.
+func walkLinkMap(memory *os.File, debug uint64, held bool) ([]loaded, error) {
 	var head [4]uint64
 	if err := readWords(memory, debug, head[:]); err != nil {
 		return nil, err
 	}
-	if uint32(head[3]) != 0 { // RT_CONSISTENT
+	if uint32(head[3]) != 0 && !held { // 0 is RT_CONSISTENT
 		return nil, fmt.Errorf("the dynamic linker is at work: %w", errChanged)
 	}
 	var objects []loaded

@@ -1,0 +1,41 @@
+package tracer
+
+import "time"
+
+// Progress is what a trace has come to so far.
+type Progress struct {
+	Elapsed         time.Duration
+	AllocsPerSecond float64 // since the last call
+	BytesPerSecond  float64
+	Lost            uint64
+	Slowdown        float64 // estimate, a fraction
+}
+
+// Progress looks at the running trace.
+func (s *Session) Progress() (Progress, error) {
+	p := Progress{Elapsed: time.Duration(s.elapsedNS())}
+	for _, f := range s.families {
+		f, ok := f.(meter)
+		if !ok {
+			continue
+		}
+		sum, err := f.totals()
+		if err != nil {
+			return p, err
+		}
+		p.AllocsPerSecond, p.BytesPerSecond = s.cost.rates(monotonicNS(), sum)
+	}
+	lost, err := s.kernel.losses()
+	if err != nil {
+		return p, err
+	}
+	for kind, count := range lost {
+		if isLoss(kind) {
+			p.Lost += count
+		}
+	}
+	s.cost.sample()
+	overhead, err := s.estimate()
+	p.Slowdown = overhead.TargetSlowdown
+	return p, err
+}
