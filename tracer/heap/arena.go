@@ -230,12 +230,13 @@ func (p *pass) heapSegments(r *arenaResult) ([]segment, error) {
 	}
 	var segments []segment
 	var total uint64
+	var turns circle
 	for heap := a.top &^ (size - 1); heap != 0; {
 		info, err := p.heapInfo(heap)
 		if err != nil {
 			return nil, err
 		}
-		if info.arena != a.address || info.size > size || info.size < p.space.page || total > a.systemMem {
+		if turns.closes(heap) || info.arena != a.address || info.size > size || info.size < p.space.page || total > a.systemMem || !p.space.holds(heap, info.size) {
 			return nil, fmt.Errorf("the heap at %#x does not belong to the arena at %#x", heap, a.address)
 		}
 		s := segment{start: heap + l.heapInfo, end: heap + info.size}
@@ -277,7 +278,7 @@ func (p *pass) heapInfo(address uint64) (heapInfo, error) {
 // where glibc was told to use those (2.35 to 2.41). 0 when neither fits.
 func (p *pass) heapSize(a *arenaState) uint64 {
 	for _, size := range []uint64{64 << 20, 4 * p.params.hpPagesize} {
-		if size == 0 {
+		if size == 0 || a.top < size {
 			continue
 		}
 		if owner, err := word(p.memory, a.top&^(size-1)); err == nil && owner == a.address {
@@ -308,5 +309,6 @@ func (r *arenaResult) record() recording.Arena {
 		Heaps:             r.heaps,
 		Locked:            r.state.locked(),
 		ResidentBytes:     r.resident,
+		SwappedBytes:      r.swapped,
 	}
 }

@@ -19,7 +19,7 @@ type Location struct {
 }
 
 // maxArenas bounds the list of arenas: glibc makes at most 8 for each core unless told otherwise.
-const maxArenas = 1 << 16
+const maxArenas = 1 << 14
 
 // found is a Location with what is needed to read there.
 type found struct {

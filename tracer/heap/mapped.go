@@ -9,41 +9,48 @@ import (
 
 // mappedTotals sums the chunks that have a mapping of their own.
 type mappedTotals struct {
-	chunks, bytes     uint64
-	resident, swapped uint64
-	spans             []span
+	chunks, bytes, resident uint64
+	spans                   []span
 }
 
-// maxMappedPages bounds the search for mmapped chunks in the middle of mappings.
-const maxMappedPages = 1 << 20
+// How far mmapped chunks are searched for in the middle of mappings: in pieces, so that a
+// runtime's huge reservations do not fill our memory, and only so many pages in all.
+const (
+	searchPiece    = 1 << 30
+	maxSearchPages = 4 << 20
+)
 
 // countMapped finds the chunks that mp_ only counts. Each starts with a header at a page's
 // start, mostly at that of a mapping; the kernel may have merged its mapping with others.
 // What is found is held against mp_'s own count.
 func (p *pass) countMapped() (mappedTotals, error) {
-	var total mappedTotals
 	if p.params.mmaps == 0 {
-		return total, nil
+		return mappedTotals{}, nil
 	}
-	budget := maxMappedPages
-	for _, thorough := range []bool{false, true} {
+	var total mappedTotals
+	for _, search := range []func(*mappedTotals) error{p.mappedAtStarts, p.mappedAnywhere} {
 		total = mappedTotals{}
-		for _, m := range p.space.maps {
-			region := spanOf(m)
-			if !anonymous(m) || p.inArena(region) {
-				continue
-			}
-			if err := p.searchMapped(&total, region, thorough, &budget); err != nil {
-				return total, err
-			}
+		if err := search(&total); err != nil {
+			return total, err
 		}
 		if total.chunks == uint64(p.params.mmaps) && total.bytes == p.params.mmappedMem {
 			return total, nil
 		}
 	}
-	p.notes = append(p.notes, fmt.Sprintf("%d of %d mmapped chunks were recognised (%d of %d bytes): their residency is a lower bound",
+	p.notes = append(p.notes, fmt.Sprintf("%d of %d mmapped chunks were recognised (%d of %d bytes): their residency is an estimate",
 		total.chunks, p.params.mmaps, total.bytes, p.params.mmappedMem))
 	return total, nil
+}
+
+// otherAnonymous lists the anonymous mappings that hold no arena.
+func (p *pass) otherAnonymous() []span {
+	var regions []span
+	for _, m := range p.space.maps {
+		if region := spanOf(m); anonymous(m) && !p.inArena(region) {
+			regions = append(regions, region)
+		}
+	}
+	return regions
 }
 
 // inArena tells whether the mapping holds part of an arena.
@@ -53,50 +60,74 @@ func (p *pass) inArena(region span) bool {
 	})
 }
 
-// searchMapped looks for chunks one after another from the mapping's start and, when it is
-// thorough, at every resident page.
-func (p *pass) searchMapped(total *mappedTotals, region span, thorough bool, budget *int) error {
-	resident, err := p.pages.region(region.start, region.end)
-	if err != nil {
-		return err
-	}
-	for address := region.start; address < region.end; {
-		size, err := p.mappedChunk(resident, address, region.end)
-		if errors.Is(err, ErrGone) || p.ctx.Err() != nil {
-			return errors.Join(err, p.ctx.Err())
-		}
-		if size != 0 {
-			total.chunks++
-			total.bytes += size
-			total.resident += resident.bytes(address, address+size)
-			total.spans = append(total.spans, span{address, address + size})
+// mappedAtStarts looks for chunks one after another from the start of each mapping.
+func (p *pass) mappedAtStarts(total *mappedTotals) error {
+	for _, region := range p.otherAnonymous() {
+		for address := region.start; address < region.end; {
+			resident, err := p.pages.region(address, address+p.space.page)
+			if err != nil {
+				return err
+			}
+			size, err := p.addMapped(total, resident, address, region.end)
+			if err != nil {
+				return err
+			}
+			if size == 0 {
+				break
+			}
 			address += size
-			continue
 		}
-		if *budget--; !thorough || *budget <= 0 {
-			break
-		}
-		address += p.space.page
-	}
-	if thorough || total.chunks > 0 {
-		total.swapped += resident.swapped
 	}
 	return nil
 }
 
-// mappedChunk returns the size of the mapping of the chunk at address, 0 when there is none.
-func (p *pass) mappedChunk(resident *residency, address, limit uint64) (uint64, error) {
-	if resident.run(address, 1) == 0 {
+// mappedAnywhere looks at every resident page of the anonymous mappings.
+func (p *pass) mappedAnywhere(total *mappedTotals) error {
+	budget := uint64(maxSearchPages)
+	for _, region := range p.otherAnonymous() {
+		for address := region.start; address < region.end && budget > 0; {
+			end := min(region.end, address+searchPiece)
+			budget -= min(budget, (end-address)/p.space.page)
+			resident, err := p.pages.region(address, end)
+			if err != nil {
+				return err
+			}
+			for address < end {
+				size, err := p.addMapped(total, resident, address, region.end)
+				if err != nil {
+					return err
+				}
+				address += max(size, p.space.page)
+			}
+		}
+	}
+	return nil
+}
+
+// addMapped counts the chunk at address, if there is one, and returns its mapping's size.
+func (p *pass) addMapped(total *mappedTotals, header *residency, address, limit uint64) (uint64, error) {
+	if header.run(address, 1) == 0 {
 		return 0, nil // a header was written, so its page is there
 	}
 	var raw [chunkHeader]byte
 	if err := p.memory.Read(address, raw[:]); err != nil {
-		return 0, err
+		if errors.Is(err, ErrGone) || p.ctx.Err() != nil {
+			return 0, err
+		}
+		return 0, nil // unmapped meanwhile
 	}
-	previous, size := binary.LittleEndian.Uint64(raw[:]), binary.LittleEndian.Uint64(raw[8:])
-	total := size&^sizeFlags + p.at.layout.mmapTail
-	if previous != 0 || size&sizeFlags != isMmapped || total%p.space.page != 0 || total == 0 || total > limit-address {
+	previous, head := binary.LittleEndian.Uint64(raw[:]), binary.LittleEndian.Uint64(raw[8:])
+	size := head&^sizeFlags + p.at.layout.mmapTail
+	if previous != 0 || head&sizeFlags != isMmapped || size%p.space.page != 0 || size == 0 || size > limit-address || size > p.params.mmappedMem {
 		return 0, nil
 	}
-	return total, nil
+	resident, err := p.pages.region(address, address+size)
+	if err != nil {
+		return 0, err
+	}
+	total.chunks++
+	total.bytes += size
+	total.resident += resident.bytes(address, address+size)
+	total.spans = append(total.spans, span{address, address + size})
+	return size, nil
 }

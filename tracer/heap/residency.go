@@ -14,11 +14,12 @@ import (
 const (
 	pagePresent = 1 << 63
 	pageSwapped = 1 << 62
+	pageForeign = 1 << 61 // of a file, or shared; in private anonymous memory: the huge page of zeros
 	pageFrame   = 1<<55 - 1
 )
 
-// residency tells of each page of one region whether it is in memory. Pages that only
-// show the kernel's shared page of zeros do not count: they cost nothing.
+// residency tells of each page of one region of private anonymous memory whether it is in
+// memory. Pages that only show the kernel's shared pages of zeros do not count: they cost nothing.
 type residency struct {
 	start, end uint64 // page-aligned
 	page       uint64 // bytes in a page
@@ -69,8 +70,14 @@ func zeroFrame(page uint64) uint64 {
 	return binary.LittleEndian.Uint64(entry[:]) & pageFrame
 }
 
+// maxRegion bounds one region: its record takes 1/32768 of it, and reading it about 1 s.
+const maxRegion = 1 << 40
+
 // region reads the residency of [start, end).
 func (m *pagemap) region(start, end uint64) (*residency, error) {
+	if end > start && end-start > maxRegion {
+		return nil, fmt.Errorf("the region at %#x is too large to look at: %d bytes", start, end-start)
+	}
 	r := newResidency(start, end, m.page)
 	pages := (r.end - r.start) / m.page
 	for index := uint64(0); index < pages; {
@@ -88,7 +95,7 @@ func (m *pagemap) region(start, end uint64) (*residency, error) {
 			switch {
 			case entry&pageSwapped != 0:
 				r.swapped += m.page
-			case entry&pagePresent != 0 && (m.zeroPage == 0 || entry&pageFrame != m.zeroPage):
+			case entry&(pagePresent|pageForeign) == pagePresent && (m.zeroPage == 0 || entry&pageFrame != m.zeroPage):
 				r.mark(index + i)
 			}
 		}

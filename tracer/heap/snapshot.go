@@ -21,6 +21,7 @@ type pass struct {
 	memory Memory
 	pages  pages
 	at     found
+	look   func() (*space, error)
 	space  *space
 	params params
 	cores  int
@@ -96,11 +97,8 @@ func (r *Reader) take(ctx context.Context, options Options, rounds int) (*pass, 
 
 // pass reads everything, and what tore again, in at most so many rounds.
 func (r *Reader) pass(ctx context.Context, rounds int) (*pass, error) {
-	space, err := readSpace(r.process)
-	if err != nil {
-		return nil, err
-	}
-	p := &pass{ctx: ctx, memory: bounded{ctx, r.memory}, pages: r.pages, at: r.at, space: space, cores: coresSeen(r.pid, r.at.layout)}
+	p := &pass{ctx: ctx, memory: bounded{ctx, r.memory}, pages: r.pages, at: r.at, cores: coresSeen(r.pid, r.at.layout)}
+	p.look = func() (*space, error) { return readSpace(r.process) }
 	if err := p.read(rounds); err != nil {
 		return nil, err
 	}
@@ -136,6 +134,9 @@ func (p *pass) read(rounds int) error {
 // round reads the shared state and every arena that no earlier round got whole.
 func (p *pass) round() error {
 	var err error
+	if p.space, err = p.look(); err != nil {
+		return err
+	}
 	if p.params, err = readParams(p.memory, p.at.layout.params, p.at.Params); err != nil {
 		return err
 	}

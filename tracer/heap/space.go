@@ -48,6 +48,13 @@ func (s *space) at(address uint64) (span, bool) {
 	return spanOf(s.maps[i]), true
 }
 
+// holds tells whether both ends of [start, start+size) are mapped.
+func (s *space) holds(start, size uint64) bool {
+	_, first := s.at(start)
+	_, last := s.at(start + size - 1)
+	return first && last && start+size > start
+}
+
 // anonymous tells whether a mapping is private, writable memory without a file.
 func anonymous(m *procfs.ProcMap) bool {
 	return m.Inode == 0 && m.Perms.Read && m.Perms.Write && m.Perms.Private &&

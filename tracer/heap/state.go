@@ -104,7 +104,7 @@ func decodeParams(raw []byte, l paramLayout) params {
 // plausible tells whether these bytes can be mp_: values that no tunable can make
 // otherwise. Page is the page size, heapStart the start of the brk heap (0: unknown).
 func (p params) plausible(page, heapStart uint64) bool {
-	const addressSpace = 1 << 46
+	const addressSpace, maxHugePage = 1 << 46, 16 << 30 // arm64 with pages of 64 KiB
 	switch {
 	case p.tcacheBins == 0 || p.tcacheBins > 64 || p.tcacheMaxBytes > 1<<30 || p.tcacheCount > 0xffff:
 		return false // builds without thread caches are not supported: nothing marks mp_ there
@@ -115,6 +115,8 @@ func (p params) plausible(page, heapStart uint64) bool {
 	case p.mmappedMem%page != 0 || (p.mmaps == 0) != (p.mmappedMem == 0):
 		return false
 	case p.thpPagesize&(p.thpPagesize-1) != 0 || p.hpPagesize&(p.hpPagesize-1) != 0: // not powers of two
+		return false
+	case p.thpPagesize > maxHugePage || p.hpPagesize > maxHugePage:
 		return false
 	case p.sbrkBase == 0:
 		return true

@@ -17,6 +17,10 @@ type threadCache struct {
 	key           uint64
 }
 
+// maxCached bounds the chunks that are followed in thread caches: a thousand threads with
+// all their bins full.
+const maxCached = 1 << 21
+
 // countCaches looks at the chunks that are as large as a thread cache and adds up those
 // that are one. A cache is known by its counts, by chunks of the size that its bin holds,
 // and by the key that free writes into each: every chunk of a process carries the same
@@ -25,10 +29,15 @@ type threadCache struct {
 func (p *pass) countCaches(candidates []uint64) (cacheTotals, error) {
 	byKey := map[uint64]cacheTotals{}
 	var idle int
+	var looked uint64
 	for _, address := range candidates {
 		cache, ok, err := p.readCache(address)
 		if errors.Is(err, ErrGone) || p.ctx.Err() != nil {
 			return cacheTotals{}, errors.Join(err, p.ctx.Err())
+		}
+		if looked += cache.chunks; looked > maxCached {
+			p.notes = append(p.notes, "the thread caches hold more chunks than can be: they were not counted to the end")
+			break
 		}
 		if err != nil || !ok {
 			continue // it was freed or changed meanwhile: not a cache
@@ -62,14 +71,14 @@ func (p *pass) readCache(address uint64) (threadCache, bool, error) {
 	for i := range l.bins {
 		count := uint64(binary.LittleEndian.Uint16(raw[2*i:]))
 		entry := binary.LittleEndian.Uint64(raw[l.entries+8*uint64(i):])
+		if count > p.params.tcacheCount {
+			return cache, false, nil
+		}
 		if l.free {
-			if count > p.params.tcacheCount {
-				return cache, false, nil
-			}
 			empty = empty && count == 0
 			count = p.params.tcacheCount - count
 		}
-		if count > 0xffff || (count == 0) != (entry == 0) {
+		if (count == 0) != (entry == 0) {
 			return cache, false, nil
 		}
 		if ok, err := p.followCache(&cache, address, i, count, entry); !ok {

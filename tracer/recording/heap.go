@@ -62,6 +62,7 @@ type Arena struct {
 	Heaps             int     `json:"heaps"`
 	Locked            bool    `json:"locked"`
 	ResidentBytes     uint64  `json:"resident_bytes"`
+	SwappedBytes      uint64  `json:"swapped_bytes"`
 }
 
 // TCache sums the thread caches that were found.
