@@ -21,7 +21,9 @@ type command struct {
 
 // commands lists the subcommands in the order of the help.
 func commands() []command {
-	return []command{}
+	return []command{
+		{"heap", "what glibc holds right now: live, free, free and resident, per arena", runHeap},
+	}
 }
 
 // Exit statuses of the contract.
