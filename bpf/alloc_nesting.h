@@ -5,7 +5,8 @@
  *
  * A call is nested when it returns into the allocator's own code, or when the outer call
  * jumped to it as its last act: then both have one stack pointer and one return address. To
- * keep the ordinary call cheap, the return address is read only behind a call that can nest.
+ * keep the ordinary call cheap, the return address is read only behind a call that can nest;
+ * and for every free, because a thread that ends releases its cached chunks through free.
  */
 #ifndef MEMTRACE_ALLOC_NESTING_H
 #define MEMTRACE_ALLOC_NESTING_H
@@ -75,7 +76,7 @@ static __always_inline bool nested(struct pt_regs *ctx, struct alloc_thread *t, 
 
 	if (sp > t->outer_sp)
 		t->outer_sp = 0; /* the outer call, if there was one, has returned */
-	if (t->outer_sp == 0 && !nests_anywhere)
+	if (t->outer_sp == 0 && !nests_anywhere && does != OPERATION_FREE)
 		return false;
 	address = return_address(ctx);
 	if (is_inside(address))
