@@ -61,6 +61,7 @@ type threadName struct {
 // others read from comes first. Each family's file adds its row here.
 var familyTable = []familyRow{
 	{"alloc", newAllocFamily, func(o Options) bool { return o.probes("alloc") }},
+	{"heap", newHeapFamily, func(o Options) bool { return o.probes("arena") }},
 }
 
 // familyRow is one row of familyTable.
