@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -259,5 +260,96 @@ func TestNoMapping(t *testing.T) {
 	}
 	if have := names(s.Frames(nil)); !hasRun(have, []string{"(stack lost)"}) {
 		t.Errorf("no addresses: frames %q", have)
+	}
+}
+
+// TestFileWithoutPrivilege: where neither device and inode agree nor the kernel's link can be
+// followed, the code in memory decides.
+func TestFileWithoutPrivilege(t *testing.T) {
+	library, other := buildPlugin(t, "right_plugin"), workload.Build(t, "frames.c")
+	p := startPlugins(t)
+	load(t, p, library)
+	s := open(t, p.PID())
+	var code Mapping
+	for _, m := range s.Mappings() {
+		if m.Exec && m.Path == library {
+			code = m
+		}
+	}
+	code.Dev++   // as some file systems count
+	code.Start++ // there is no such link
+	code.Offset++
+	file, err := s.process.openMapping(code)
+	if err != nil {
+		t.Fatalf("the file with the same code is refused: %v", err)
+	}
+	file.Close()
+	code.Path = other
+	if file, err := s.process.openMapping(code); err == nil {
+		file.Close()
+		t.Error("a file with other code is accepted")
+	}
+}
+
+// TestManyAtOnce uses a symbolizer from several goroutines while libraries come and go.
+func TestManyAtOnce(t *testing.T) {
+	library := buildPlugin(t, "busy_plugin")
+	p := startPlugins(t)
+	s := open(t, p.PID())
+	stack := load(t, p, library)
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range 50 {
+				s.StackFrames(Stack{Addresses: stack, Snapshot: s.Snapshot(), Returning: true})
+				s.Symbol(stack[0])
+				s.Mappings()
+			}
+		})
+	}
+	group.Go(func() {
+		for range 20 {
+			if err := s.Refresh(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	group.Wait()
+	if have := names(s.StackFrames(Stack{Addresses: stack, Returning: true})); !hasRun(have, []string{"busy_plugin", "plugin_entry"}) {
+		t.Errorf("frames %q, want busy_plugin", have)
+	}
+}
+
+// TestNothingIsLeftOpen counts descriptors and mappings of files around a symbolizer's life.
+func TestNothingIsLeftOpen(t *testing.T) {
+	p, said := run(t, workload.Build(t, "frames.c"))
+	held := func() (int, int) {
+		descriptors, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps, err := ReadMaps(os.Getpid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := 0
+		for _, m := range maps {
+			if m.FileBacked() {
+				files++
+			}
+		}
+		return len(descriptors), files
+	}
+	descriptors, files := held()
+	for range 3 {
+		s, err := New(p.PID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		named(t, s.StackFrames(Stack{Addresses: said.addresses(t, "frame"), Returning: true}), "main")
+		s.Close()
+	}
+	if d, f := held(); d > descriptors || f > files {
+		t.Errorf("%d descriptors and %d file mappings are held, %d and %d before", d, f, descriptors, files)
 	}
 }

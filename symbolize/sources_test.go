@@ -21,9 +21,6 @@ func command(t testing.TB, name string, arguments ...string) {
 	}
 }
 
-// staticFunctions are those of frames.c that only a full symbol table knows.
-var staticFunctions = []string{"take_stack", "outer_function"}
-
 // frameNames runs a build of frames.c and returns the names of its stack.
 func frameNames(t *testing.T, program string) []string {
 	t.Helper()
