@@ -5,16 +5,19 @@ import (
 	"fmt"
 )
 
-// Cost is what the kernel has to do with the instruction under a probe, cheapest first.
+// Cost is what the kernel has to do with the instruction under a probe. Measured in a virtual
+// machine on Linux 6.18 with an empty program: 530 to 560 ns a hit for Emulated, 250 ns for
+// Optimized, 8 500 to 19 000 ns for Stepped.
 type Cost uint8
 
 const (
-	// Optimized: a five-byte nop that the kernel replaces by a call (Linux 6.18, x86-64).
-	Optimized Cost = 1 + iota
-	// Emulated: one trap, the instruction is carried out by the kernel.
-	Emulated
+	// Emulated: one trap, and the kernel carries the instruction out. Pushes of a register,
+	// nop, and direct jumps and calls, conditional ones too, on every kernel.
+	Emulated Cost = 1 + iota
+	// Optimized: the five-byte nop, which Linux 6.18 replaces by a call. Older kernels step
+	// it, so it comes second.
+	Optimized
 	// Stepped: a second trap, because the instruction runs out of line under single-step.
-	// In a virtual machine that costs about fifteen times as much as Emulated.
 	Stepped
 )
 
@@ -56,9 +59,10 @@ func (c Choice) String() string {
 
 // Choose picks the cheapest instruction near the start of a function that every call of
 // interest passes exactly once while its arguments still stand in their registers and the
-// stack pointer is as at entry. code begins at the entry and should hold the whole function:
-// a jump back into the prologue would let one call pass the probe twice. Where there is no
-// cheaper place, or the code cannot be read, the choice is the entry itself.
+// stack pointer is as at entry; a Free, whose return is of no interest, may be probed below
+// that. code begins at the entry and should hold the whole function: a jump back into the
+// prologue would let one call pass the probe twice. Where there is no cheaper place, or the
+// code cannot be read, the choice is the entry itself.
 func Choose(machine elf.Machine, code []byte, does Operation) Choice {
 	switch machine {
 	case elf.EM_X86_64:
@@ -67,4 +71,16 @@ func Choose(machine elf.Machine, code []byte, does Operation) Choice {
 		return chooseARM64(code)
 	}
 	return Choice{Cost: Stepped, Instruction: "?"}
+}
+
+// JumpsTo recognises a function that does nothing but jump elsewhere, and returns the
+// distance from its first instruction to where.
+func JumpsTo(machine elf.Machine, code []byte) (to int64, ok bool) {
+	switch machine {
+	case elf.EM_X86_64:
+		return x86JumpsTo(code)
+	case elf.EM_AARCH64:
+		return arm64JumpsTo(code)
+	}
+	return 0, false
 }

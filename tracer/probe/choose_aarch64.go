@@ -40,3 +40,22 @@ func arm64Simulated(word uint32) bool {
 	}
 	return false
 }
+
+// arm64JumpsTo recognises a function that is only a branch, after a landing pad (bti) if that
+// is there.
+func arm64JumpsTo(code []byte) (to int64, ok bool) {
+	const instruction, landing, landingMask = 4, 0xd503241f, 0xffffff3f
+	at := 0
+	if len(code) >= 2*instruction && binary.LittleEndian.Uint32(code)&landingMask == landing {
+		at = instruction
+	}
+	if len(code) < at+instruction {
+		return 0, false
+	}
+	word := binary.LittleEndian.Uint32(code[at:])
+	if word&0xfc000000 != 0x14000000 {
+		return 0, false
+	}
+	words := int32(word<<6) >> 6
+	return int64(at) + int64(words)*instruction, true
+}

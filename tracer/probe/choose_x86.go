@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"slices"
 	"strings"
 
 	"golang.org/x/arch/x86/x86asm"
@@ -13,6 +14,15 @@ const (
 	x86Function = 64 << 10
 )
 
+// x86Walk is a place in a prologue and what happened on the way there.
+type x86Walk struct {
+	code      []byte
+	does      Operation
+	at        int    // offset of the instruction
+	depth     uint64 // how far the stack pointer has moved down
+	skipsNull bool   // a call with a null first argument went another way
+}
+
 // chooseX86 walks the prologue until an instruction ends the part that every call passes,
 // or changes an argument, and remembers the cheapest place before that.
 func chooseX86(code []byte, does Operation) Choice {
@@ -21,55 +31,59 @@ func chooseX86(code []byte, does Operation) Choice {
 	}
 	best := Choice{Cost: Stepped, Instruction: "?"}
 	targets := x86Targets(code)
-	skipsNull := false
-	for at := 0; at < len(code) && at < x86Window; {
-		if at > 0 && targets[at] {
+	for w := (x86Walk{code: code, does: does}); w.at < len(code) && w.at < x86Window; {
+		if w.at > 0 && targets[w.at] {
 			break
 		}
-		insn, err := x86Decode(code[at:])
+		insn, err := x86Decode(code[w.at:])
 		if err != nil {
 			break
 		}
-		cost := x86Cost(code[at:at+insn.Len], insn)
+		cost := x86Cost(code[w.at : w.at+insn.Len])
 		// Behind the check for null a probe costs the same, and nothing for null.
-		if at == 0 || cost < best.Cost || cost == best.Cost && skipsNull && !best.SkipsNull {
-			best = Choice{Offset: uint64(at), Cost: cost, SkipsNull: skipsNull, Instruction: x86Text(insn)}
+		better := cost < best.Cost || cost == best.Cost && cost < Stepped && w.skipsNull && !best.SkipsNull && w.depth == best.Depth
+		if w.at == 0 || better {
+			best = Choice{Offset: uint64(w.at), Cost: cost, Depth: w.depth, SkipsNull: w.skipsNull, Instruction: x86Text(insn)}
 		}
-		next, through := x86Follow(code, at, insn, does)
-		if !through {
+		if !w.follow(insn) {
 			break
 		}
-		skipsNull = skipsNull || next.skipsNull
-		at = next.at
 	}
 	return best
 }
 
-// x86Next is where the walk goes on.
-type x86Next struct {
-	at        int
-	skipsNull bool
-}
-
-// x86Follow tells where every call of interest goes after the instruction; false when that
-// is not known, or the instruction spoils an argument or the stack pointer.
-func x86Follow(code []byte, at int, insn x86asm.Inst, does Operation) (x86Next, bool) {
-	next := x86Next{at: at + insn.Len}
+// follow goes to the next instruction that every call of interest passes. It returns false
+// when that is not known, or the instruction spoils an argument or the stack pointer.
+func (w *x86Walk) follow(insn x86asm.Inst) bool {
+	at := w.at
+	w.at += insn.Len
 	switch insn.Op {
 	case x86asm.JE:
 		// A release of null is no release: what follows `test rdi,rdi; je` sees all others.
-		if does == Free && at >= 3 && x86TestsFirst(code[at-3:at]) {
-			next.skipsNull = true
-			return next, true
-		}
-		return next, false
+		w.skipsNull = w.skipsNull || w.does == Free && at >= 3 && x86TestsFirst(w.code[at-3:at])
+		return w.skipsNull
 	case x86asm.CMP, x86asm.TEST, x86asm.NOP:
-		return next, true
-	case x86asm.MOV, x86asm.LEA, x86asm.XOR, x86asm.MOVZX, x86asm.ADD, x86asm.SHR, x86asm.AND, x86asm.OR,
-		x86asm.MOVSXD, x86asm.MOVD, x86asm.MOVQ, x86asm.SETE, x86asm.SETNE, x86asm.SETA, x86asm.SETB, x86asm.SETBE:
-		return next, x86Harmless(insn)
+		return true
+	case x86asm.SUB:
+		if size, ok := insn.Args[1].(x86asm.Imm); ok && insn.Args[0] == x86asm.RSP && w.does == Free && size > 0 && size < 1<<16 {
+			w.depth += uint64(size)
+			return true
+		}
+		return w.harmless(insn.Args[0])
+	case x86asm.MUL:
+		return w.keeps(x86asm.RDX)
 	}
-	return next, isEndbr(code[at:])
+	return x86OneResult[insn.Op] && w.harmless(insn.Args[0])
+}
+
+// x86OneResult are the instructions of prologues that change nothing but their first operand
+// and the flags.
+var x86OneResult = map[x86asm.Op]bool{
+	x86asm.MOV: true, x86asm.MOVZX: true, x86asm.MOVSX: true, x86asm.MOVSXD: true, x86asm.MOVD: true, x86asm.MOVQ: true,
+	x86asm.LEA: true, x86asm.XOR: true, x86asm.AND: true, x86asm.OR: true, x86asm.ADD: true, x86asm.NOT: true, x86asm.NEG: true,
+	x86asm.SHR: true, x86asm.SHL: true, x86asm.SAR: true, x86asm.ROR: true, x86asm.ROL: true, x86asm.BSR: true, x86asm.BSF: true,
+	x86asm.SETE: true, x86asm.SETNE: true, x86asm.SETA: true, x86asm.SETB: true, x86asm.SETBE: true, x86asm.SETO: true,
+	x86asm.INC: true, x86asm.DEC: true,
 }
 
 // x86TestsFirst recognises `test rdi,rdi`.
@@ -77,21 +91,26 @@ func x86TestsFirst(code []byte) bool {
 	return code[0] == 0x48 && code[1] == 0x85 && code[2] == 0xff
 }
 
-// x86Harmless tells whether an instruction with a destination leaves the argument
-// registers, the stack pointer and the stack's contents alone.
-func x86Harmless(insn x86asm.Inst) bool {
-	switch destination := insn.Args[0].(type) {
+// harmless tells whether writing to the operand leaves the arguments, the stack pointer and
+// the stack's contents alone.
+func (w *x86Walk) harmless(destination x86asm.Arg) bool {
+	switch destination := destination.(type) {
 	case x86asm.Reg:
-		return !x86Argument[x86Whole(destination)]
+		return w.keeps(destination)
 	case x86asm.Mem:
 		return destination.Base != x86asm.RSP
 	}
 	return false
 }
 
-// x86Argument holds the registers of the first four arguments of the System V calling
-// convention (no entry has more), and the stack pointer.
-var x86Argument = map[x86asm.Reg]bool{x86asm.RDI: true, x86asm.RSI: true, x86asm.RDX: true, x86asm.RCX: true, x86asm.RSP: true}
+// x86Arguments are the registers of the first arguments (System V calling convention).
+var x86Arguments = [...]x86asm.Reg{x86asm.RDI, x86asm.RSI, x86asm.RDX, x86asm.RCX}
+
+// keeps tells whether a register may change: it holds no argument and is not the stack pointer.
+func (w *x86Walk) keeps(r x86asm.Reg) bool {
+	whole := x86Whole(r)
+	return whole != x86asm.RSP && !slices.Contains(x86Arguments[:w.does.Arguments()], whole)
+}
 
 // x86Whole returns the 64-bit register that a register is part of.
 func x86Whole(r x86asm.Reg) x86asm.Reg {
@@ -113,7 +132,7 @@ func x86Whole(r x86asm.Reg) x86asm.Reg {
 // x86Cost classes an instruction as arch/x86/kernel/uprobes.c does: pushes of a register,
 // nops and direct branches are emulated. Branches with an operand-size prefix are refused
 // there, so they must never be chosen.
-func x86Cost(code []byte, insn x86asm.Inst) Cost {
+func x86Cost(code []byte) Cost {
 	if strings.HasPrefix(string(code), "\x0f\x1f\x44\x00\x00") {
 		return Optimized
 	}
@@ -146,6 +165,20 @@ func x86Text(insn x86asm.Inst) string {
 		return "endbr64"
 	}
 	return x86asm.IntelSyntax(insn, 0, nil)
+}
+
+// x86JumpsTo recognises a function that is only a direct jump, after endbr64 if that is there.
+func x86JumpsTo(code []byte) (to int64, ok bool) {
+	at := 0
+	if isEndbr(code) {
+		at = 4
+	}
+	insn, err := x86Decode(code[at:])
+	if err != nil || insn.Op != x86asm.JMP {
+		return 0, false
+	}
+	rel, ok := insn.Args[0].(x86asm.Rel)
+	return int64(at+insn.Len) + int64(rel), ok
 }
 
 // x86Targets returns the offsets that direct jumps inside the function lead to. The walk is

@@ -26,7 +26,8 @@ const (
 	Trim
 	// Mallopt changes a parameter: its number is the first argument, its value the second.
 	Mallopt
-	// NewAligned makes a block of the size in the first argument; the alignment is the second.
+	// NewAligned makes an aligned block of the size in the first argument: valloc, pvalloc,
+	// and operator new with an alignment.
 	NewAligned
 )
 
@@ -47,6 +48,18 @@ func (o Operation) Makes() bool {
 	return o >= Malloc && o <= Memalign || o == NewAligned
 }
 
+// arguments is how many arguments tell what the call does; the order is that of the constants.
+var arguments = [...]int{4, 1, 2, 2, 3, 3, 2, 1, 1, 2, 1}
+
+// Arguments is how many of the first argument registers must still hold the arguments where
+// a probe is.
+func (o Operation) Arguments() int {
+	if int(o) < len(arguments) {
+		return arguments[o]
+	}
+	return arguments[0]
+}
+
 // Row is one function of an allocator.
 type Row struct {
 	Name string // as in the symbol table
@@ -63,8 +76,8 @@ var C = []Row{
 	{"posix_memalign", PosixMemalign},
 	{"aligned_alloc", Memalign},
 	{"memalign", Memalign},
-	{"valloc", Malloc},
-	{"pvalloc", Malloc},
+	{"valloc", NewAligned},
+	{"pvalloc", NewAligned},
 	{"free", Free},
 	{"cfree", Free},
 	{"free_sized", Free},
@@ -123,8 +136,8 @@ var Mimalloc = []Row{
 	{"mi_aligned_alloc", Memalign},
 	{"mi_memalign", Memalign},
 	{"mi_posix_memalign", PosixMemalign},
-	{"mi_valloc", Malloc},
-	{"mi_pvalloc", Malloc},
+	{"mi_valloc", NewAligned},
+	{"mi_pvalloc", NewAligned},
 	{"mi_new", Malloc},
 	{"mi_new_nothrow", Malloc},
 	{"mi_new_aligned", NewAligned},
@@ -143,8 +156,8 @@ var Tcmalloc = []Row{
 	{"tc_realloc", Realloc},
 	{"tc_posix_memalign", PosixMemalign},
 	{"tc_memalign", Memalign},
-	{"tc_valloc", Malloc},
-	{"tc_pvalloc", Malloc},
+	{"tc_valloc", NewAligned},
+	{"tc_pvalloc", NewAligned},
 	{"tc_new", Malloc},
 	{"tc_newarray", Malloc},
 	{"tc_new_nothrow", Malloc},

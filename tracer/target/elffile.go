@@ -38,12 +38,35 @@ func (t *Target) openObject(m Mapping) (*object, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newObject(m, file)
+}
+
+// newObject takes the file over.
+func newObject(m Mapping, file *os.File) (*object, error) {
 	parsed, err := parseELF(file)
 	if err != nil {
 		file.Close()
 		return nil, fmt.Errorf("read %s: %w", m.Path, err)
 	}
 	return &object{mapping: m, file: file, elf: parsed}, nil
+}
+
+// Inspect finds the allocator in a file that no process has mapped: its entries have no
+// addresses then. It takes the file over and closes it.
+func Inspect(file *os.File) (Allocator, error) {
+	o, err := newObject(Mapping{Path: file.Name()}, file)
+	if err != nil {
+		return Allocator{}, err
+	}
+	defer o.Close()
+	if err := o.find(wanted, true); err != nil {
+		return Allocator{}, err
+	}
+	sign, known := classify(o)
+	if !known {
+		return Allocator{}, refuse(supported, "%s holds no allocator that is known", file.Name())
+	}
+	return makeAllocator(o, sign, factsOf(o).static, nil), nil
 }
 
 // parseELF reads the headers. The standard library is not hardened against forged files, so

@@ -26,7 +26,7 @@ var signatures = []signature{
 	{name: "tcmalloc", marks: []string{"tc_malloc", "TCMalloc_Internal_GetStats", "MallocExtension_Internal_GetStats"}, tables: [][]probe.Row{probe.C, probe.CPlusPlus, probe.Tcmalloc}, release: tcmallocVersion},
 	{name: "jemalloc", marks: []string{"mallctl", "je_mallctl", "_rjem_mallctl", "_rjem_je_mallctl"}, tables: [][]probe.Row{probe.C, probe.CPlusPlus, probe.Jemalloc}, prefixes: []string{"", "je_", "_rjem_"}, release: jemallocVersion},
 	{name: "glibc", marks: []string{"__libc_memalign", "gnu_get_libc_version"}, all: []string{"malloc", "free", "__libc_malloc"}, tables: [][]probe.Row{probe.C}, release: glibcVersion},
-	{name: "musl", marks: []string{"__malloc_replaced", "__malloc_donate", "__malloc_lock", "__malloc0", "__libc_malloc_impl"}, all: []string{"malloc", "free"}, tables: [][]probe.Row{probe.C}, release: muslVersion},
+	{name: "musl", marks: []string{"__dls3", "__malloc_replaced", "__malloc_donate", "__malloc_lock", "__malloc0", "__libc_malloc_impl"}, all: []string{"malloc", "free"}, tables: [][]probe.Row{probe.C}, release: muslVersion},
 }
 
 // sanitizers mark allocators that are known and not supported.

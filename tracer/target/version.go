@@ -32,7 +32,7 @@ func tcmallocVersion(o *object) string { return searchConstants(o, tcmallocFull)
 func muslVersion(o *object) string     { return searchConstants(o, muslFull) }
 
 // mimallocVersion reads the number that mi_version returns: its code is one move of a
-// constant such as 209 for 2.0.9.
+// constant, 209 for 2.0.9 and 30600 for 3.6.0.
 func mimallocVersion(o *object) string {
 	found, ok := o.symbols["mi_version"]
 	if !ok || o.elf.Machine != elf.EM_X86_64 {
@@ -47,10 +47,13 @@ func mimallocVersion(o *object) string {
 		return ""
 	}
 	number := binary.LittleEndian.Uint32(code[1:])
-	if number < 100 || number > 9999 {
-		return ""
+	switch {
+	case number >= 100 && number < 1000: // up to 2.x
+		return fmt.Sprintf("%d.%d.%d", number/100, number/10%10, number%10)
+	case number >= 10000 && number < 1000000: // two digits each from 3.0 on
+		return fmt.Sprintf("%d.%d.%d", number/10000, number/100%100, number%100)
 	}
-	return fmt.Sprintf("%d.%d.%d", number/100, number/10%10, number%10)
+	return ""
 }
 
 // searchConstants searches the read-only data of a file, in pieces.
