@@ -47,13 +47,27 @@ static __always_inline bool is_inside(__u64 address)
 	return false;
 }
 
+/*
+ * entry_sp is the stack pointer as it was when the function was entered. A release may be
+ * probed behind the instruction that made its frame, where probing is cheaper; the upper half
+ * of the cookie is the size of that frame.
+ */
+#define COOKIE_FRAME_SHIFT 32
+
+static __always_inline __u64 entry_sp(struct pt_regs *ctx, __u32 does)
+{
+	__u64 sp = PT_REGS_SP(ctx);
+
+	return does == OPERATION_FREE ? sp + (bpf_get_attach_cookie(ctx) >> COOKIE_FRAME_SHIFT) : sp;
+}
+
 /* remember_outer notes a call that may enter the allocator again. */
 static __always_inline void remember_outer(struct pt_regs *ctx, struct alloc_thread *t, __u32 does)
 {
 	if (!can_nest(does))
 		return;
-	t->outer_sp = PT_REGS_SP(ctx);
-	t->outer_return = return_address(ctx);
+	t->outer_sp = entry_sp(ctx, does);
+	t->outer_return = return_address_at(ctx, t->outer_sp);
 	t->outer_does = does;
 	t->outer_entry = nests_anywhere ? bpf_get_attach_cookie(ctx) : 0;
 }
@@ -72,13 +86,13 @@ static __always_inline bool jumped_to(struct pt_regs *ctx, struct alloc_thread *
 /* nested tells whether the call that has just been entered is the allocator's own. */
 static __always_inline bool nested(struct pt_regs *ctx, struct alloc_thread *t, __u32 does)
 {
-	__u64 sp = PT_REGS_SP(ctx), address;
+	__u64 sp = entry_sp(ctx, does), address;
 
 	if (sp > t->outer_sp)
 		t->outer_sp = 0; /* the outer call, if there was one, has returned */
 	if (t->outer_sp == 0 && !nests_anywhere && does != OPERATION_FREE)
 		return false;
-	address = return_address(ctx);
+	address = return_address_at(ctx, sp);
 	if (is_inside(address))
 		return true;
 	if (sp != t->outer_sp)

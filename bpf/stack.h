@@ -54,18 +54,24 @@ static __always_inline __u64 hash_stack(const struct stack *stack)
 	return hash ? hash : 1;
 }
 
-/* return_address reads where the function that has just been entered returns to. */
-static __always_inline __u64 return_address(struct pt_regs *ctx)
+/* return_address_at reads where a function returns to, given the stack pointer at its entry. */
+static __always_inline __u64 return_address_at(struct pt_regs *ctx, __u64 sp)
 {
 #if defined(__TARGET_ARCH_arm64)
 	return PT_REGS_RET(ctx);
 #else
 	__u64 address = 0;
 
-	if (bpf_probe_read_user(&address, sizeof(address), (void *)PT_REGS_SP(ctx)))
+	if (bpf_probe_read_user(&address, sizeof(address), (void *)sp))
 		count_loss(LOSS_READS);
 	return address;
 #endif
+}
+
+/* return_address reads where the function that has just been entered returns to. */
+static __always_inline __u64 return_address(struct pt_regs *ctx)
+{
+	return return_address_at(ctx, PT_REGS_SP(ctx));
 }
 
 /*

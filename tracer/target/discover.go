@@ -172,16 +172,20 @@ func (t *Target) lookupOrder(all []Mapping) ([]Mapping, error) {
 	case err != nil:
 		return nil, err
 	}
-	order := []Mapping{executable}
-	for _, object := range objects[1:] {
+	var order []Mapping
+	for _, object := range objects {
 		for _, m := range all {
-			if object.dynamic >= m.Start && object.dynamic < m.End {
-				if code, ok := t.codeOf(m); ok && !code.sameFile(executable) {
-					order = append(order, code)
-				}
-				break
+			if object.dynamic < m.Start || object.dynamic >= m.End {
+				continue
 			}
+			if code, ok := t.codeOf(m); ok {
+				order = append(order, code)
+			}
+			break
 		}
+	}
+	if len(order) == 0 {
+		return nil, fmt.Errorf("nothing of the list of loaded objects is mapped: %w", errChanged)
 	}
 	return order, nil
 }

@@ -25,6 +25,7 @@ var errNoLinkMap = errors.New("no list of loaded objects")
 const (
 	auxProgramHeaders     = 3
 	auxProgramHeaderCount = 5
+	auxBase               = 7 // where the dynamic linker lies
 	auxEntry              = 9
 )
 
@@ -52,10 +53,43 @@ func (t *Target) linkMap() ([]loaded, error) {
 	}
 	defer memory.Close()
 	debug, err := debugAddress(memory, auxValue(auxv, auxProgramHeaders), auxValue(auxv, auxProgramHeaderCount))
+	if errors.Is(err, errNoLinkMap) {
+		debug, err = t.debugOfLinker(auxValue(auxv, auxBase), auxValue(auxv, auxEntry))
+	}
 	if err != nil {
 		return nil, err
 	}
 	return walkLinkMap(memory, debug, t.Stopped)
+}
+
+// debugOfLinker finds struct r_debug as the dynamic linker exports it: for executables
+// without DT_DEBUG, and for programs that were started by naming the dynamic linker, which is
+// the executable then.
+func (t *Target) debugOfLinker(base, entry uint64) (uint64, error) {
+	for _, m := range t.Mappings {
+		inBase := base != 0 && m.Start-m.Offset <= base && base < m.End
+		if m.Inode == 0 || !inBase && (entry < m.Start || entry >= m.End) {
+			continue
+		}
+		o, err := t.openObject(m)
+		if err != nil {
+			continue
+		}
+		err = o.find(map[string]bool{"_r_debug": true}, false)
+		found, ok := o.symbols["_r_debug"]
+		bias, known := o.bias()
+		o.Close()
+		if err == nil && ok && known {
+			return bias + found.address, nil
+		}
+	}
+	return 0, errNoLinkMap
+}
+
+// bias is what the process adds to the addresses of a file, by its first executable mapping.
+func (o *object) bias() (uint64, bool) {
+	address, ok := o.addressOf(o.mapping.Offset)
+	return o.mapping.Start - address, ok
 }
 
 // walkLinkMap follows the list from struct r_debug: version, first entry, breakpoint, state.

@@ -83,12 +83,15 @@ func (o *object) definedAt(section *elf.Section, index uint64) (uint64, bool) {
 	return o.fileOffset(binary.LittleEndian.Uint64(raw[8:]))
 }
 
-// addressOf is the reverse of fileOffset.
+// addressOf is the reverse of fileOffset; a segment is mapped from the start of its page.
 func (o *object) addressOf(offset uint64) (uint64, bool) {
 	for _, p := range o.elf.Progs {
-		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 && offset >= p.Off && offset-p.Off < p.Filesz {
+		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 && offset >= p.Off&^(pageSize-1) && offset < p.Off+p.Filesz {
 			return p.Vaddr + (offset - p.Off), true
 		}
 	}
 	return 0, false
 }
+
+// pageSize is the smallest page: segments are aligned to at least that.
+const pageSize = 4096
