@@ -268,7 +268,8 @@ func (d *debugInfo) open(index int) (*dwarf.Data, error) {
 	if err := checkAbbreviations(abbrev, u.abbrev); err != nil {
 		return nil, err
 	}
-	data, err := dwarf.New(abbrev, nil, nil, info[:u.end], d.data(".debug_line"), nil, d.rangeLists(".debug_ranges"), d.data(".debug_str"))
+	data, err := dwarf.New(abbrev, nil, nil, info[:u.end], d.data(".debug_line"), nil,
+		d.rangeLists(".debug_ranges"), d.data(".debug_str"))
 	if err != nil {
 		return nil, err
 	}

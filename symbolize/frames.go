@@ -2,7 +2,11 @@ package symbolize
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"debug/elf"
+	"maps"
+	"slices"
 
 	"memtrace/tracer/recording"
 )
@@ -47,6 +51,37 @@ func (s *Symbolizer) StackFrames(stack Stack) []recording.Frame {
 		s.modules.shrink()
 	}
 	return frames
+}
+
+// Prepare names the addresses of many stacks in the order that is cheapest, by address: large
+// units of debug information are then decoded once each, not in turns. StackFrames answers
+// from memory afterwards. It gives up, with what it has, when the context ends.
+func (s *Symbolizer) Prepare(ctx context.Context, stacks []Stack) {
+	type lookup struct {
+		address  uint64
+		snapshot int
+		exact    bool
+	}
+	wanted := map[lookup]bool{}
+	for _, stack := range stacks {
+		for i, address := range stack.Addresses {
+			if len(wanted) < maxCached {
+				wanted[lookup{address, stack.Snapshot, i == 0 && !stack.Returning}] = true
+			}
+		}
+	}
+	order := slices.SortedFunc(maps.Keys(wanted), func(a, b lookup) int { return cmp.Compare(a.address, b.address) })
+	for len(order) > 0 && ctx.Err() == nil {
+		const batch = 64
+		s.mu.Lock()
+		s.asked = false
+		for _, l := range order[:min(batch, len(order))] {
+			s.at(l.address, l.snapshot, l.exact)
+		}
+		s.modules.shrink()
+		s.mu.Unlock()
+		order = order[min(batch, len(order)):]
+	}
 }
 
 // at names one address, from memory if it can.

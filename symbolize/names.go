@@ -1,6 +1,7 @@
 package symbolize
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -75,13 +76,7 @@ func (s *Symbolizer) Functions(match func(name string) bool) []Function {
 		}
 	})
 	slices.SortFunc(found, func(a, b Function) int {
-		if a.Address != b.Address {
-			if a.Address < b.Address {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(a.Symbol, b.Symbol)
+		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.Symbol, b.Symbol))
 	})
 	return slices.Compact(found)
 }

@@ -90,7 +90,7 @@ func (s *Symbolizer) Refresh() error {
 	s.asked = false
 	fresh := s.history.replace(kept)
 	s.modules.attach(fresh)
-	for _, r := range fresh {
+	for _, r := range s.history.live {
 		if r.Exec && r.module == nil {
 			s.openJIT()
 			break

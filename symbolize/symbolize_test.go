@@ -123,3 +123,18 @@ func TestFramesOfOptimisedProgram(t *testing.T) {
 		}
 	}
 }
+
+func TestPrepareLeavesNothingToLookUp(t *testing.T) {
+	p, said := run(t, workload.Build(t, "frames.c"))
+	s := open(t, p.PID())
+	stack := Stack{Addresses: said.addresses(t, "frame"), Returning: true}
+	s.Prepare(t.Context(), []Stack{stack, stack, {Addresses: []uint64{1}}, {}})
+	have := names(s.StackFrames(stack))
+	if s.missed {
+		t.Error("addresses had to be looked up again")
+	}
+	fresh := open(t, p.PID())
+	if want := names(fresh.StackFrames(stack)); !slices.Equal(have, want) {
+		t.Errorf("frames %q, want %q as without Prepare", have, want)
+	}
+}
