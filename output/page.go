@@ -115,15 +115,8 @@ func (p *page) more(total int, what string) {
 // columns is the number of columns that text takes.
 func columns(text string) int { return utf8.RuneCountInString(text) }
 
-// clip cuts text to at most width columns and marks the cut. Control characters, which
-// names in a hostile binary may hold, become question marks.
+// clip cuts text to at most width columns and marks the cut.
 func clip(text string, width int) string {
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return '?'
-		}
-		return r
-	}, text)
 	if columns(text) <= width {
 		return text
 	}

@@ -38,11 +38,11 @@ func Text(w io.Writer, rec *recording.Recording, o Options) error {
 // textHeader says what was traced, for how long, and how far the numbers can be trusted.
 func textHeader(p *page, rec *recording.Recording) {
 	t, s := rec.Target, rec.Session
-	p.line("%s", p.bold(fmt.Sprintf("%s (pid %d)", clip(t.Command, 60), t.PID)))
+	p.line("%s", p.bold(fmt.Sprintf("%s (pid %d)", clip(printable(t.Command), 60), t.PID)))
 	p.line("%s, %s, traced for %s on Linux %s", plural(uint64(t.Threads), "thread"),
 		allocatorText(t.Allocator), durationText(s.DurationNS), s.Kernel)
 	if t.Container != "" {
-		p.line("container %s", clip(t.Container, 64))
+		p.line("container %s", clip(printable(t.Container), 64))
 	}
 	if t.Exited {
 		p.line("the process ended while it was traced")

@@ -2,6 +2,7 @@ package output
 
 import (
 	"fmt"
+	"sort"
 
 	"memtrace/tracer/recording"
 )
@@ -43,7 +44,8 @@ func perSecond(n uint64, rec *recording.Recording) string {
 	return rateText(float64(n) / seconds)
 }
 
-// textThreads writes who allocates.
+// textThreads writes who allocates. Threads of one name, as pools and short-lived threads
+// have, share a row.
 func textThreads(p *page, rec *recording.Recording) {
 	a := rec.Allocation
 	if a == nil || len(a.Threads) == 0 {
@@ -52,15 +54,51 @@ func textThreads(p *page, rec *recording.Recording) {
 	p.heading("Threads, by bytes allocated")
 	titles := []column{{"thread", false}, {"tid", true}, {"new blocks", true}, {"bytes", true}, {"share", true}, {"released", true}, {"resized", true}, {"remote frees", true}}
 	var rows [][]string
-	for i, t := range a.Threads {
+	named := threadsByName(a.Threads)
+	for i, t := range named {
 		if i == p.top {
 			break
 		}
-		rows = append(rows, []string{clip(t.Name, 16), fmt.Sprint(t.TID), countText(t.Allocs), bytesText(t.AllocBytes),
+		tid := fmt.Sprint(t.TID)
+		if t.count > 1 {
+			tid = fmt.Sprintf("%d threads", t.count)
+		}
+		rows = append(rows, []string{clip(printable(t.Name), 16), tid, countText(t.Allocs), bytesText(t.AllocBytes),
 			percentText(share(t.AllocBytes, a.Totals.AllocBytes)), countText(t.Frees), countText(t.Reallocs), countText(t.RemoteFrees)})
 	}
 	p.table(titles, rows)
-	p.more(len(a.Threads), "thread")
+	p.more(len(named), "thread name")
+}
+
+// namedThreads is the sum of the threads of one name.
+type namedThreads struct {
+	recording.AllocationThread
+	count int
+}
+
+// threadsByName sums threads of the same name, most bytes first.
+func threadsByName(threads []recording.AllocationThread) []namedThreads {
+	index := map[string]int{}
+	var named []namedThreads
+	for _, t := range threads {
+		at, known := index[t.Name]
+		if !known {
+			index[t.Name] = len(named)
+			named = append(named, namedThreads{t, 1})
+			continue
+		}
+		sum := &named[at]
+		sum.count++
+		sum.Allocs += t.Allocs
+		sum.AllocBytes += t.AllocBytes
+		sum.Frees += t.Frees
+		sum.FreeBytes += t.FreeBytes
+		sum.Reallocs += t.Reallocs
+		sum.ReallocBytes += t.ReallocBytes
+		sum.RemoteFrees += t.RemoteFrees
+	}
+	sort.SliceStable(named, func(i, j int) bool { return named[i].AllocBytes > named[j].AllocBytes })
+	return named
 }
 
 // textSizes writes the sizes asked for.
@@ -168,7 +206,7 @@ func siteFate(s *recording.Site, a *recording.Allocation) string {
 // frame writes one line of a stack: the function, and where it is.
 func (p *page) frame(f recording.Frame) {
 	const indent = 8
-	name, place := frameName(f), framePlace(f)
+	name, place := printable(frameName(f)), printable(framePlace(f))
 	if f.Inlined {
 		name += " (inlined)"
 	}

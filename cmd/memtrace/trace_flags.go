@@ -42,7 +42,6 @@ type traceFlags struct {
 	readyFile string
 	quiet     bool
 	version   bool
-	help      bool
 	command   []string // after "--"
 }
 
