@@ -17,7 +17,6 @@ const (
 	isMmapped   = 2
 	nonMain     = 4
 	sizeFlags   = 7
-	minorNewest = 44 // the newest version that a row was made from
 	minorOldest = 31
 )
 

@@ -240,13 +240,13 @@ func tornNote(torn []string) string {
 func (p *pass) mallinfo() recording.MallInfo {
 	m := recording.MallInfo{Hblks: uint64(p.params.mmaps), Hblkhd: p.params.mmappedMem}
 	for _, a := range p.arenas {
-		free := a.tally.binnedBytes + a.tally.fastBytes + a.tally.topBytes
+		free := a.free()
 		m.Arena += a.state.systemMem
 		m.Ordblks += a.tally.binned + 1 // the top
 		m.Smblks += a.tally.fastSeen
 		m.Fsmblks += a.tally.fastBytes
 		m.Fordblks += free
-		m.Uordblks += a.state.systemMem - min(free, a.state.systemMem)
+		m.Uordblks += a.state.systemMem - free
 		if a.main {
 			m.Keepcost = a.tally.topBytes
 		}

@@ -2,6 +2,7 @@ package heap
 
 import (
 	"encoding/binary"
+	"strings"
 	"testing"
 
 	"memtrace/tracer/recording"
@@ -30,6 +31,27 @@ func TestEveryLayoutReadsItsOwnHeap(t *testing.T) {
 				t.Errorf("mallinfo %+v, want %+v", m, f.want)
 			}
 		})
+	}
+}
+
+// A version without a table of its own is read by the newest one that fits, and says so;
+// one that none fits, and one that is too old, is refused with what to do.
+func TestUnknownVersions(t *testing.T) {
+	newest := layouts[0]
+	f := newFakeHeap(newest)
+	lib := &library{path: "/lib/libc.so.6", version: "2.99", minor: 99, data: []span{{fakeData, fakeData + 0x3000}}}
+	at, err := locate(f, lib, nil, fakePage, fakeBrk)
+	if err != nil || at.Known || at.MainArena != fakeMain || !strings.Contains(at.Table, "2.99 has no table") {
+		t.Errorf("%+v, %v", at.Location, err)
+	}
+	if at, err := locate(f, &library{path: "/bin/static", data: lib.data, static: true}, nil, fakePage, fakeBrk); err != nil || at.layout.name != newest.name {
+		t.Errorf("%+v, %v", at.Location, err)
+	}
+	f.put(fakeMain+newest.arena.next, 0) // no table fits any more
+	for _, lib.minor = range []int{99, 30} {
+		if _, err := locate(f, lib, nil, fakePage, fakeBrk); err == nil || !strings.Contains(err.Error(), "tracer/heap/layout.go") {
+			t.Errorf("version 2.%d: error %v", lib.minor, err)
+		}
 	}
 }
 
