@@ -102,6 +102,9 @@ func (r *Reader) pass(ctx context.Context, rounds int) (*pass, error) {
 	if err := p.read(rounds); err != nil {
 		return nil, err
 	}
+	if r.pages.zeroPage == 0 {
+		p.notes = append(p.notes, "without CAP_SYS_ADMIN, memory that was only ever read counts as resident, although it is the kernel's shared zeros")
+	}
 	if err := p.balance(r.process); err != nil {
 		return nil, err
 	}
