@@ -3,8 +3,8 @@ package heap
 import "fmt"
 
 // The shape of glibc's allocator state on 64-bit little-endian machines, by version. x86-64
-// and arm64 agree: so say Debian's libc6-dbg 2.41 and 2.43 of both. Offsets are in bytes. The source of each row is named in it;
-// how to add one is told in CONTRIBUTING.
+// and arm64 agree: so say Debian's libc6-dbg 2.41 and 2.43 of both. Offsets are in bytes.
+// The source of each row is named in it; how to add one is told in CONTRIBUTING.
 
 const (
 	binCount     = 254 // list heads of two pointers for bins 1 to 127
