@@ -51,7 +51,7 @@ func (f *allocFamily) collectThreads(a *recording.Allocation, threads []bpf.Allo
 		who := names.thread(uint32(slot))
 		a.Threads = append(a.Threads, recording.AllocationThread{
 			TID: who.tid, Name: who.name, Allocs: t.Allocs, AllocBytes: t.AllocBytes, Frees: t.Frees, FreeBytes: t.FreeBytes,
-			Reallocs: t.Reallocs, ReallocBytes: t.ReallocBytes, RemoteFrees: calls(t.RemoteFrees),
+			Reallocs: t.Reallocs, ReallocBytes: t.ReallocBytes, RemoteFrees: min(calls(t.RemoteFrees), t.Frees),
 		})
 	}
 	sort.SliceStable(a.Threads, func(i, j int) bool { return a.Threads[i].AllocBytes > a.Threads[j].AllocBytes })

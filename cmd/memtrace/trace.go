@@ -44,8 +44,11 @@ func runTrace(ctx context.Context, e *environment, arguments []string) error {
 // traceCommand starts a command, traces it, reports, and ends as the command did.
 func (e *environment) traceCommand(ctx context.Context, flags *traceFlags, files []outputFile) error {
 	command, err := launch.Start(ctx, flags.command)
-	if err != nil {
+	if errors.Is(err, launch.ErrEnded) {
 		return err
+	}
+	if err != nil {
+		return usageError("%w", err)
 	}
 	flags.options.PID = command.PID()
 	rec, err := e.tracePID(ctx, flags, command)
