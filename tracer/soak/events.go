@@ -10,20 +10,19 @@ import (
 
 // The least change between two samples that is told as an event.
 const (
-	suddenShare    = 0.10 // of committed memory
-	suddenBytes    = 16 << 20
-	pressurePct    = 10 // percent of the time that somebody was stalled
-	mostEvents     = 50
-	threadsChanged = 0.5
+	suddenShare = 0.10 // of committed memory
+	suddenBytes = 16 << 20
+	pressurePct = 10 // percent of the time that somebody was stalled
+	mostEvents  = 50
 )
 
 // events tells what happened between the samples: notes, jumps of memory with what else
 // changed in the same interval, and the control group's own events.
-func events(samples []recording.Sample) []Event {
-	found := []Event{}
+func events(samples []recording.Sample) []recording.SoakEvent {
+	found := []recording.SoakEvent{}
 	add := func(sample recording.Sample, what string) {
 		if len(found) < mostEvents {
-			found = append(found, Event{sample.Time, what})
+			found = append(found, recording.SoakEvent{Time: sample.Time, What: what})
 		}
 	}
 	for i, sample := range samples {

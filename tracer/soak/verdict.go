@@ -8,40 +8,9 @@ import (
 	"memtrace/tracer/recording"
 )
 
-// Report is the judgement of a soak, one part for each start of the program.
-type Report struct {
-	Starts []Start  `json:"starts"`
-	Notes  []string `json:"notes"`
-}
-
-// Start is one life of the process.
-type Start struct {
-	PID       int            `json:"pid"`
-	From      time.Time      `json:"from"`
-	Span      time.Duration  `json:"span_ns"`
-	Samples   int            `json:"samples"`
-	Committed trend.Verdict  `json:"committed"`
-	Live      *trend.Verdict `json:"live,omitempty"` // nil when no heap was read
-	// Summary is the sentence that answers the question, Next what to do.
-	Summary string `json:"summary"`
-	Next    string `json:"next"`
-	// LimitIn is when the limit of the control group would be reached at the slope of the
-	// floor; 0 when nothing grows or there is no limit.
-	LimitIn    time.Duration `json:"limit_in_ns"`
-	LimitBytes uint64        `json:"limit_bytes"`
-	Events     []Event       `json:"events"`
-	MaxBytes   uint64        `json:"max_bytes"` // the most committed
-}
-
-// Event is something that happened between two samples.
-type Event struct {
-	Time time.Time `json:"time"`
-	What string    `json:"what"`
-}
-
 // Judge judges each start of the program in a soak.
-func Judge(soak *recording.Soak) Report {
-	report := Report{Starts: []Start{}, Notes: append([]string{}, soak.Notes...)}
+func Judge(soak *recording.Soak) recording.SoakReport {
+	report := recording.SoakReport{Starts: []recording.SoakStart{}, Notes: append([]string{}, soak.Notes...)}
 	for _, samples := range starts(soak.Samples) {
 		report.Starts = append(report.Starts, judgeStart(samples))
 	}
@@ -62,9 +31,9 @@ func starts(samples []recording.Sample) [][]recording.Sample {
 }
 
 // judgeStart judges one start.
-func judgeStart(samples []recording.Sample) Start {
+func judgeStart(samples []recording.Sample) recording.SoakStart {
 	first, last := samples[0], samples[len(samples)-1]
-	s := Start{PID: first.PID, From: first.Time, Samples: len(samples), Span: elapsed(first, last), Events: events(samples)}
+	s := recording.SoakStart{PID: first.PID, From: first.Time, Samples: len(samples), Span: elapsed(first, last), Events: events(samples)}
 	s.Committed = trend.Judge(points(samples, func(s recording.Sample) (uint64, bool) { return s.CommittedBytes, true }))
 	live := points(samples, func(s recording.Sample) (uint64, bool) { return s.LiveBytes, s.Heap })
 	if len(live) > 0 {
@@ -105,7 +74,7 @@ func elapsed(from, to recording.Sample) time.Duration {
 }
 
 // sentence says what the two verdicts mean together, and what to do.
-func sentence(s Start) (summary, next string) {
+func sentence(s recording.SoakStart) (summary, next string) {
 	rate := fmt.Sprintf("%s an hour (95 %%: %s to %s)", signed(s.Committed.Slope), signed(s.Committed.SlopeLow), signed(s.Committed.SlopeHigh))
 	switch s.Committed.Kind {
 	case trend.Leak:

@@ -14,44 +14,29 @@ import (
 	"math"
 	"sort"
 	"time"
+
+	"memtrace/tracer/recording"
 )
 
 // Kind is the verdict.
-type Kind string
+type Kind = recording.TrendKind
 
 // The verdicts.
 const (
-	Plateau  Kind = "plateau"
-	Leak     Kind = "leak"
-	Steps    Kind = "steps"
-	WarmUp   Kind = "warming-up"
-	TooShort Kind = "too-short"
+	Plateau  = recording.Plateau
+	Leak     = recording.Leak
+	Steps    = recording.Steps
+	WarmUp   = recording.WarmUp
+	TooShort = recording.TooShort
 )
+
+// Verdict is the judgement and the numbers that it rests on.
+type Verdict = recording.Trend
 
 // Point is one reading.
 type Point struct {
 	At    time.Duration // since the first reading
 	Bytes float64
-}
-
-// Verdict is the judgement and the numbers that it rests on; bytes throughout.
-type Verdict struct {
-	Kind   Kind      `json:"kind"`
-	First  float64   `json:"first_bytes"`
-	Last   float64   `json:"last_bytes"`
-	Floors []float64 `json:"floor_bytes"` // the minimum of each quarter, warm-up left out
-	Drift  float64   `json:"drift_bytes"` // of the floor, from the first quarter to the last
-	// Slope of the local minima, in bytes an hour, and its 95 % confidence interval.
-	Slope     float64 `json:"slope_bytes_per_hour"`
-	SlopeLow  float64 `json:"slope_low_bytes_per_hour"`
-	SlopeHigh float64 `json:"slope_high_bytes_per_hour"`
-	// Step is the largest lasting change of level and when it happened; 0 when there is none.
-	Step   float64       `json:"largest_step_bytes"`
-	StepAt time.Duration `json:"largest_step_at_ns"`
-	// WarmUpEnd is when the first growth was over; 0 when there was none.
-	WarmUpEnd time.Duration `json:"warm_up_end_ns"`
-	Points    int           `json:"points"`
-	Span      time.Duration `json:"span_ns"`
 }
 
 // The least that a judgement takes.
@@ -89,12 +74,12 @@ func Judge(points []Point) Verdict {
 		v.Floors = quarters(steady)
 		v.Drift = drift(v.Floors)
 	}
-	v.judge(steady)
+	decide(&v, steady)
 	return v
 }
 
-// judge decides on the part of the series behind the warm-up.
-func (v *Verdict) judge(points []Point) {
+// decide decides on the part of the series behind the warm-up.
+func decide(v *Verdict, points []Point) {
 	minima := localMinima(points)
 	var z float64
 	v.Slope, v.SlopeLow, v.SlopeHigh, z = senSlope(minima)
