@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -166,7 +167,11 @@ func TestSignalFrames(t *testing.T) {
 	s := open(t, p.PID())
 	frames := s.StackFrames(Stack{Addresses: said.addresses(t, "signal"), Returning: true})
 	have := names(frames)
-	if want := []string{"take_stack", "on_signal", "__restore_rt"}; !hasRun(have, want) {
+	trampoline := "__restore_rt"
+	if runtime.GOARCH == "arm64" {
+		trampoline = "__kernel_rt_sigreturn" // in the vdso
+	}
+	if want := []string{"take_stack", "on_signal", trampoline}; !hasRun(have, want) {
 		t.Errorf("frames %q, want %q", have, want)
 	}
 }
