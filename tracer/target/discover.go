@@ -60,12 +60,17 @@ func (t *Target) search(order []Mapping) error {
 }
 
 // consider decides what one file of the lookup order adds. unknown is the file whose malloc
-// is used although nobody knows it; it stays once set.
+// is used although it cannot be traced; it stays once set.
 func (t *Target) consider(o *object, executable, static bool, unknown string) string {
 	_, defines := o.symbols["malloc"]
 	sign, known := classify(o)
+	sanitizer := sanitizerIn(o)
 	settled := t.Allocator.Name != "" || unknown != ""
 	switch {
+	case sanitizer != "" && defines:
+		if !settled {
+			return sanitizer + " in " + o.mapping.Path
+		}
 	case known:
 		a := makeAllocator(o, sign, executable, t.Mappings)
 		if !settled && (defines || static) && hasMalloc(a) {
@@ -77,14 +82,19 @@ func (t *Target) consider(o *object, executable, static bool, unknown string) st
 	case passesOn(o):
 		t.Wrappers = append(t.Wrappers, o.mapping.Path)
 	default:
-		for name, title := range sanitizers {
-			if _, ok := o.symbols[name]; ok {
-				return title + " in " + o.mapping.Path
-			}
-		}
 		return o.mapping.Path
 	}
 	return unknown
+}
+
+// sanitizerIn names the sanitizer whose runtime the file holds, "" for none.
+func sanitizerIn(o *object) string {
+	for name, title := range sanitizers {
+		if _, ok := o.symbols[name]; ok {
+			return title
+		}
+	}
+	return ""
 }
 
 // verdict refuses a process without a usable allocator.

@@ -20,10 +20,16 @@ const (
 // object is a file with code that the process has mapped.
 type object struct {
 	mapping  Mapping // its first executable mapping
-	file     *os.File
+	file     fileReader
 	elf      *elf.File
 	symbols  map[string]symbol // those that were asked for
 	imported map[string]bool
+}
+
+// fileReader is what is needed of an open file.
+type fileReader interface {
+	io.ReaderAt
+	io.Closer
 }
 
 // symbol is a function that the file defines.
@@ -42,7 +48,7 @@ func (t *Target) openObject(m Mapping) (*object, error) {
 }
 
 // newObject takes the file over.
-func newObject(m Mapping, file *os.File) (*object, error) {
+func newObject(m Mapping, file fileReader) (*object, error) {
 	parsed, err := parseELF(file)
 	if err != nil {
 		file.Close()
@@ -54,7 +60,11 @@ func newObject(m Mapping, file *os.File) (*object, error) {
 // Inspect finds the allocator in a file that no process has mapped: its entries have no
 // addresses then. It takes the file over and closes it.
 func Inspect(file *os.File) (Allocator, error) {
-	o, err := newObject(Mapping{Path: file.Name()}, file)
+	return inspect(file, file.Name())
+}
+
+func inspect(file fileReader, name string) (Allocator, error) {
+	o, err := newObject(Mapping{Path: name}, file)
 	if err != nil {
 		return Allocator{}, err
 	}
@@ -64,7 +74,7 @@ func Inspect(file *os.File) (Allocator, error) {
 	}
 	sign, known := classify(o)
 	if !known {
-		return Allocator{}, refuse(supported, "%s holds no allocator that is known", file.Name())
+		return Allocator{}, refuse(supported, "%s holds no allocator that is known", name)
 	}
 	return makeAllocator(o, sign, factsOf(o).static, nil), nil
 }
@@ -166,39 +176,48 @@ func namePlaces(section *elf.Section, names map[string]bool) (map[uint32]string,
 	if section.Size > maxStrings || section.Flags&elf.SHF_COMPRESSED != 0 {
 		return nil, fmt.Errorf("string table of %d bytes", section.Size)
 	}
-	longest := 0
+	tails, longest := map[[tailSize]byte][]string{}, 0
 	for name := range names {
+		var tail [tailSize]byte
+		copy(tail[:], name[len(name)-tailSize:])
+		tails[tail] = append(tails[tail], name)
 		longest = max(longest, len(name))
 	}
 	places := map[uint32]string{}
-	buffer := make([]byte, min(section.Size, chunkSize)+uint64(longest)+1)
+	buffer := make([]byte, min(section.Size, chunkSize+uint64(longest)+1))
 	for at := uint64(0); at < section.Size; at += chunkSize {
 		n, err := section.ReadAt(buffer, int64(at))
-		tails(buffer[:n], names, longest, func(place int, name string) { places[uint32(at)+uint32(place)] = name })
+		findTails(buffer[:n], tails, func(place int, name string) { places[uint32(at)+uint32(place)] = name })
 		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, err
 		}
-		if n == 0 {
+		if n < len(buffer) {
 			break
 		}
 	}
 	return places, nil
 }
 
-// tails reports every wanted name that ends some string of the table.
-func tails(table []byte, names map[string]bool, longest int, report func(place int, name string)) {
-	for end := 0; end < len(table); end++ {
-		next := bytes.IndexByte(table[end:], 0)
-		if next < 0 {
+// tailSize is how many of a name's last bytes are looked up before it is compared; no wanted
+// name is shorter.
+const tailSize = 4
+
+// findTails reports every wanted name that ends some string of the table.
+func findTails(table []byte, tails map[[tailSize]byte][]string, report func(place int, name string)) {
+	for start := 0; start < len(table); {
+		length := bytes.IndexByte(table[start:], 0)
+		if length < 0 {
 			return
 		}
-		start := max(end, end+next-longest)
-		end += next
-		for place := start; place < end; place++ {
-			if names[string(table[place:end])] {
-				report(place, string(table[place:end]))
+		word := table[start : start+length]
+		if length >= tailSize {
+			for _, name := range tails[[tailSize]byte(word[length-tailSize:])] {
+				if bytes.HasSuffix(word, []byte(name)) {
+					report(start+length-len(name), name)
+				}
 			}
 		}
+		start += length + 1
 	}
 }
 
@@ -228,6 +247,13 @@ func (o *object) dynamicStrings(tag elf.DynTag) (values []string) {
 			values = nil
 		}
 	}()
+	for _, section := range o.elf.Sections {
+		// What is compressed could grow without bound.
+		names := section.Type == elf.SHT_DYNAMIC || section.Type == elf.SHT_STRTAB
+		if names && (section.Flags&elf.SHF_COMPRESSED != 0 || section.Size > maxStrings) {
+			return nil
+		}
+	}
 	values, _ = o.elf.DynString(tag)
 	return values
 }

@@ -160,18 +160,31 @@ func dynamicSection(memory *os.File, headers, count uint64) (address, size uint6
 	if err := binary.Read(bytes.NewReader(raw), binary.LittleEndian, table); err != nil {
 		return 0, 0, err
 	}
-	var bias uint64
-	for _, header := range table {
-		if elf.ProgType(header.Type) == elf.PT_PHDR {
-			bias = headers - header.Vaddr
-		}
-	}
+	bias := programBias(table, headers)
 	for _, header := range table {
 		if elf.ProgType(header.Type) == elf.PT_DYNAMIC {
 			return bias + header.Vaddr, min(header.Memsz, maxSize), nil
 		}
 	}
 	return 0, 0, errNoLinkMap
+}
+
+// programBias is what was added to the executable's addresses, given where its program
+// headers lie. Static programs and the dynamic linker do not say where they should lie
+// (PT_PHDR), but the headers follow the file's own header, at the start of the first segment.
+func programBias(table []elf.Prog64, headers uint64) uint64 {
+	const fileHeaderSize = 64
+	for _, header := range table {
+		if elf.ProgType(header.Type) == elf.PT_PHDR {
+			return headers - header.Vaddr
+		}
+	}
+	for _, header := range table {
+		if elf.ProgType(header.Type) == elf.PT_LOAD && header.Off == 0 {
+			return headers - fileHeaderSize - header.Vaddr
+		}
+	}
+	return 0
 }
 
 // readWords reads 64-bit words of the process's memory.

@@ -42,7 +42,22 @@ func (t *Target) readMappings() ([]Mapping, error) {
 	if err != nil {
 		return nil, t.readRefusal(err)
 	}
+	for i := range mappings {
+		mappings[i].Path = t.ownPath(mappings[i].Path)
+	}
 	return mappings, nil
+}
+
+// ownPath turns a path that the kernel gave to this program into the process's own: that of
+// a process with another root directory begins with where that is.
+func (t *Target) ownPath(path string) string {
+	if t.rootPath == "" || t.rootPath == "/" {
+		return path
+	}
+	if rest, inside := strings.CutPrefix(path, t.rootPath); inside && strings.HasPrefix(rest, "/") {
+		return rest
+	}
+	return path
 }
 
 // parseMaps reads the text of /proc/PID/maps (proc_pid_maps(5)).

@@ -59,8 +59,9 @@ func (t *Target) identify() error {
 	if cgroup, err := t.read("cgroup", maxText); err == nil {
 		t.Container = parseContainer(string(cgroup))
 	}
+	t.rootPath, _ = t.readlink("root")
 	if exe, err := t.readlink("exe"); err == nil {
-		t.Exe = strings.TrimSuffix(exe, " (deleted)")
+		t.Exe = t.ownPath(strings.TrimSuffix(exe, " (deleted)"))
 	} else if errors.Is(err, os.ErrPermission) {
 		return t.readRefusal(err)
 	}

@@ -50,6 +50,8 @@ type Target struct {
 
 	proc *os.File // /proc/PID
 	root *os.File // its root directory
+	// rootPath is where that is as this program sees it, "/" in another mount namespace.
+	rootPath string
 }
 
 // settling is how long Open waits for a process that changes while it is read, or whose

@@ -72,9 +72,3 @@ func TestOpenOrdinaryProcess(t *testing.T) {
 		}
 	}
 }
-
-func TestRefusals(t *testing.T) {
-	refused(t, 0, "no process id")
-	refused(t, 1<<22+1, "no process")
-	refused(t, 2, "kernel thread")
-}

@@ -9,22 +9,28 @@ import (
 	"regexp"
 )
 
+// maxConstants bounds how many bytes of a section are searched.
+const maxConstants = 64 << 20
+
 // The versions as the files themselves carry them.
 var (
-	glibcBanner   = regexp.MustCompile(`GNU C Library [^\n\x00]{0,80}release version (\d+\.\d+(?:\.\d+)?)`)
-	glibcPlain    = regexp.MustCompile(`glibc (\d+\.\d+(?:\.\d+)?)`)
-	jemallocFull  = regexp.MustCompile(`\x00(\d+\.\d+\.\d+)-\d+-g[0-9a-f]{8,40}\x00`)
-	tcmallocFull  = regexp.MustCompile(`gperftools (\d+\.\d+(?:\.\d+)?)`)
-	muslFull      = regexp.MustCompile(`\x00(1\.\d+\.\d+)(?:-git[-0-9a-z]*)?\x00`)
-	mallocWord    = regexp.MustCompile(`(malloc)\x00`)
-	maxVersionRun = uint64(64 << 20) // bytes of a section that are searched
+	glibcBanner  = regexp.MustCompile(`GNU C Library [^\n\x00]{0,80}release version (\d+\.\d+(?:\.\d+)?)`)
+	glibcAlone   = regexp.MustCompile(`\x00(2\.\d\d)\x00`)
+	glibcPlain   = regexp.MustCompile(`glibc (\d+\.\d+(?:\.\d+)?)`)
+	jemallocFull = regexp.MustCompile(`\x00(\d+\.\d+\.\d+)-\d+-g[0-9a-f]{8,40}\x00`)
+	tcmallocFull = regexp.MustCompile(`gperftools (\d+\.\d+(?:\.\d+)?)`)
+	muslFull     = regexp.MustCompile(`\x00(1\.\d+\.\d+)(?:-git[-0-9a-z]*)?\x00`)
+	mallocWord   = regexp.MustCompile(`(malloc)\x00`)
 )
 
 func glibcVersion(o *object) string {
 	if v := searchConstants(o, glibcBanner); v != "" {
 		return v
 	}
-	return searchConstants(o, glibcPlain)
+	if v := searchConstants(o, glibcPlain); v != "" {
+		return v
+	}
+	return onlyConstant(o, glibcAlone)
 }
 
 func jemallocVersion(o *object) string { return searchConstants(o, jemallocFull) }
@@ -56,23 +62,55 @@ func mimallocVersion(o *object) string {
 	return ""
 }
 
-// searchConstants searches the read-only data of a file, in pieces.
-func searchConstants(o *object, pattern *regexp.Regexp) string {
+// searchConstants returns the first match of the pattern's group in the read-only data.
+func searchConstants(o *object, pattern *regexp.Regexp) (found string) {
+	eachConstant(o, func(data []byte) bool {
+		if match := pattern.FindSubmatch(data); match != nil {
+			found = string(match[1])
+		}
+		return found == ""
+	})
+	return found
+}
+
+// onlyConstant is searchConstants for a pattern that chance may match: it counts only when
+// all matches agree. A static program holds the bare number of its glibc, but may hold others.
+func onlyConstant(o *object, pattern *regexp.Regexp) string {
+	found := map[string]bool{}
+	eachConstant(o, func(data []byte) bool {
+		for _, match := range pattern.FindAllSubmatch(data, -1) {
+			found[string(match[1])] = true
+		}
+		return len(found) < 2
+	})
+	if len(found) == 1 {
+		for only := range found {
+			return only
+		}
+	}
+	return ""
+}
+
+// eachConstant hands over the read-only data of a file in overlapping pieces, until look
+// returns false.
+func eachConstant(o *object, look func(data []byte) bool) {
 	const overlap = 256
-	buffer := make([]byte, chunkSize+overlap)
+	var buffer []byte
 	for _, section := range o.elf.Sections {
 		if section.Type != elf.SHT_PROGBITS || section.Flags&(elf.SHF_ALLOC|elf.SHF_WRITE|elf.SHF_EXECINSTR|elf.SHF_COMPRESSED) != elf.SHF_ALLOC {
 			continue
 		}
-		for at := uint64(0); at < min(section.Size, maxVersionRun); at += chunkSize {
+		if wanted := min(section.Size, chunkSize+overlap); uint64(len(buffer)) < wanted {
+			buffer = make([]byte, wanted)
+		}
+		for at := uint64(0); at < min(section.Size, maxConstants); at += chunkSize {
 			n, err := section.ReadAt(buffer, int64(at))
-			if match := pattern.FindSubmatch(buffer[:n]); match != nil {
-				return string(match[1])
+			if !look(buffer[:n]) {
+				return
 			}
 			if n == 0 || err != nil && err != io.EOF {
 				break
 			}
 		}
 	}
-	return ""
 }
