@@ -161,3 +161,12 @@ func spanText(d time.Duration) string {
 	}
 	return d.Round(time.Second).String()
 }
+
+// SoakProgress writes a sample as a line for a terminal, without its end.
+func SoakProgress(s recording.Sample) string {
+	text := fmt.Sprintf("%s  committed %s", s.Time.Local().Format("15:04:05"), bytesText(s.CommittedBytes))
+	if s.Heap {
+		text += fmt.Sprintf(", live %s, free and resident %s in %s", bytesText(s.LiveBytes), bytesText(s.FreeResidentBytes), plural(uint64(s.Arenas), "arena"))
+	}
+	return fmt.Sprintf("%-*s", pageWidth-1, text)
+}

@@ -1,6 +1,10 @@
 package tracer
 
-import "time"
+import (
+	"time"
+
+	"memtrace/tracer/recording"
+)
 
 // Progress is what a trace has come to so far.
 type Progress struct {
@@ -38,4 +42,14 @@ func (s *Session) Progress() (Progress, error) {
 	overhead, err := s.estimate()
 	p.Slowdown = overhead.TargetSlowdown
 	return p, err
+}
+
+// Totals returns what was allocated so far; zeros when the alloc probes are off.
+func (s *Session) Totals() (recording.AllocationTotals, error) {
+	for _, f := range s.families {
+		if f, ok := f.(meter); ok {
+			return f.totals()
+		}
+	}
+	return recording.AllocationTotals{}, nil
 }

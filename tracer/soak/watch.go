@@ -144,6 +144,9 @@ func (w *watch) sample(ctx context.Context) {
 		w.tell(sample, err)
 		return
 	}
+	if ctx.Err() != nil && !sample.Heap && w.Options.Heap != nil {
+		return // the end of the soak cut the reading of the heap short
+	}
 	w.note(&sample)
 	w.soak.Samples = append(w.soak.Samples, sample)
 	w.last = &sample
