@@ -10,7 +10,7 @@ DURATION  ?= 10s
 all: build
 
 build:
-	$(GO) build -trimpath -o bin/memtrace ./cmd/memtrace
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/memtrace ./cmd/memtrace
 
 # run traces the bundled service for ten seconds, or the process PID=….
 run: build
