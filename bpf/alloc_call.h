@@ -40,7 +40,7 @@ static __noinline int sampled_new(struct pt_regs *ctx, struct alloc_thread *t, _
 {
 	if (!t || !call)
 		return NO_RETURN;
-	call->stack = take_caller_stack(ctx, slot);
+	call->stack = take_caller_stack(ctx);
 	call->entry = bpf_get_attach_cookie(ctx);
 	call->weight = weight_of(call->size);
 	if (returns_seen != RETURNS_UNSEEN)
@@ -160,7 +160,7 @@ static __noinline int resize(struct pt_regs *ctx, struct alloc_thread *t, __u32 
 		if (keep(call->block.weight, call->weight))
 			return await(ctx, t, call);
 	} else if (returns_seen != RETURNS_UNSEEN && adopt(address, call->weight)) {
-		call->stack = take_caller_stack(ctx, slot);
+		call->stack = take_caller_stack(ctx);
 		call->entry = bpf_get_attach_cookie(ctx);
 		return await(ctx, t, call);
 	}

@@ -134,7 +134,23 @@ type AllocStack struct {
 	_         structs.HostLayout
 	Depth     uint32
 	Flags     uint32
+	Space     uint32
+	Last      uint32
 	Addresses [127]uint64
+}
+
+type AllocStackDraft struct {
+	_      structs.HostLayout
+	Busy   uint32
+	Pad    uint32
+	Window [64]uint64
+	Stack  AllocStack
+}
+
+type AllocTarget struct {
+	_     structs.HostLayout
+	Space uint32
+	Flags uint32
 }
 
 type AllocThread struct {
@@ -144,6 +160,21 @@ type AllocThread struct {
 	FirstNs uint64
 	Round   uint64
 	Name    [16]int8
+}
+
+type AllocUnwindCached struct {
+	_     structs.HostLayout
+	Check uint64
+	Row   uint64
+}
+
+type AllocUnwindMapping struct {
+	_           structs.HostLayout
+	Start       uint64
+	End         uint64
+	Bias        uint64
+	FirstBucket uint32
+	Buckets     uint32
 }
 
 // Names of all BPF objects in the ELF.
@@ -158,9 +189,15 @@ const (
 	AllocMapLosses              = "losses"
 	AllocMapStackDrafts         = "stack_drafts"
 	AllocMapStacks              = "stacks"
+	AllocMapTargets             = "targets"
 	AllocMapThreadCount         = "thread_count"
 	AllocMapThreadSlots         = "thread_slots"
 	AllocMapThreads             = "threads"
+	AllocMapUnwindBuckets       = "unwind_buckets"
+	AllocMapUnwindCache         = "unwind_cache"
+	AllocMapUnwindMappings      = "unwind_mappings"
+	AllocMapUnwindRows          = "unwind_rows"
+	AllocMapUnwindSpaces        = "unwind_spaces"
 	AllocProgAllocCalloc        = "alloc_calloc"
 	AllocProgAllocFree          = "alloc_free"
 	AllocProgAllocMalloc        = "alloc_malloc"
@@ -237,17 +274,23 @@ type AllocProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type AllocMapSpecs struct {
-	AllocAges    *ebpf.MapSpec `ebpf:"alloc_ages"`
-	AllocBlocks  *ebpf.MapSpec `ebpf:"alloc_blocks"`
-	AllocShares  *ebpf.MapSpec `ebpf:"alloc_shares"`
-	AllocSites   *ebpf.MapSpec `ebpf:"alloc_sites"`
-	AllocThreads *ebpf.MapSpec `ebpf:"alloc_threads"`
-	Losses       *ebpf.MapSpec `ebpf:"losses"`
-	StackDrafts  *ebpf.MapSpec `ebpf:"stack_drafts"`
-	Stacks       *ebpf.MapSpec `ebpf:"stacks"`
-	ThreadCount  *ebpf.MapSpec `ebpf:"thread_count"`
-	ThreadSlots  *ebpf.MapSpec `ebpf:"thread_slots"`
-	Threads      *ebpf.MapSpec `ebpf:"threads"`
+	AllocAges      *ebpf.MapSpec `ebpf:"alloc_ages"`
+	AllocBlocks    *ebpf.MapSpec `ebpf:"alloc_blocks"`
+	AllocShares    *ebpf.MapSpec `ebpf:"alloc_shares"`
+	AllocSites     *ebpf.MapSpec `ebpf:"alloc_sites"`
+	AllocThreads   *ebpf.MapSpec `ebpf:"alloc_threads"`
+	Losses         *ebpf.MapSpec `ebpf:"losses"`
+	StackDrafts    *ebpf.MapSpec `ebpf:"stack_drafts"`
+	Stacks         *ebpf.MapSpec `ebpf:"stacks"`
+	Targets        *ebpf.MapSpec `ebpf:"targets"`
+	ThreadCount    *ebpf.MapSpec `ebpf:"thread_count"`
+	ThreadSlots    *ebpf.MapSpec `ebpf:"thread_slots"`
+	Threads        *ebpf.MapSpec `ebpf:"threads"`
+	UnwindBuckets  *ebpf.MapSpec `ebpf:"unwind_buckets"`
+	UnwindCache    *ebpf.MapSpec `ebpf:"unwind_cache"`
+	UnwindMappings *ebpf.MapSpec `ebpf:"unwind_mappings"`
+	UnwindRows     *ebpf.MapSpec `ebpf:"unwind_rows"`
+	UnwindSpaces   *ebpf.MapSpec `ebpf:"unwind_spaces"`
 }
 
 // AllocVariableSpecs contains global variables before they are loaded into the kernel.
@@ -284,17 +327,23 @@ func (o *AllocObjects) Close() error {
 //
 // It can be passed to LoadAllocObjects or ebpf.CollectionSpec.LoadAndAssign.
 type AllocMaps struct {
-	AllocAges    *ebpf.Map `ebpf:"alloc_ages"`
-	AllocBlocks  *ebpf.Map `ebpf:"alloc_blocks"`
-	AllocShares  *ebpf.Map `ebpf:"alloc_shares"`
-	AllocSites   *ebpf.Map `ebpf:"alloc_sites"`
-	AllocThreads *ebpf.Map `ebpf:"alloc_threads"`
-	Losses       *ebpf.Map `ebpf:"losses"`
-	StackDrafts  *ebpf.Map `ebpf:"stack_drafts"`
-	Stacks       *ebpf.Map `ebpf:"stacks"`
-	ThreadCount  *ebpf.Map `ebpf:"thread_count"`
-	ThreadSlots  *ebpf.Map `ebpf:"thread_slots"`
-	Threads      *ebpf.Map `ebpf:"threads"`
+	AllocAges      *ebpf.Map `ebpf:"alloc_ages"`
+	AllocBlocks    *ebpf.Map `ebpf:"alloc_blocks"`
+	AllocShares    *ebpf.Map `ebpf:"alloc_shares"`
+	AllocSites     *ebpf.Map `ebpf:"alloc_sites"`
+	AllocThreads   *ebpf.Map `ebpf:"alloc_threads"`
+	Losses         *ebpf.Map `ebpf:"losses"`
+	StackDrafts    *ebpf.Map `ebpf:"stack_drafts"`
+	Stacks         *ebpf.Map `ebpf:"stacks"`
+	Targets        *ebpf.Map `ebpf:"targets"`
+	ThreadCount    *ebpf.Map `ebpf:"thread_count"`
+	ThreadSlots    *ebpf.Map `ebpf:"thread_slots"`
+	Threads        *ebpf.Map `ebpf:"threads"`
+	UnwindBuckets  *ebpf.Map `ebpf:"unwind_buckets"`
+	UnwindCache    *ebpf.Map `ebpf:"unwind_cache"`
+	UnwindMappings *ebpf.Map `ebpf:"unwind_mappings"`
+	UnwindRows     *ebpf.Map `ebpf:"unwind_rows"`
+	UnwindSpaces   *ebpf.Map `ebpf:"unwind_spaces"`
 }
 
 func (m *AllocMaps) Close() error {
@@ -307,9 +356,15 @@ func (m *AllocMaps) Close() error {
 		m.Losses,
 		m.StackDrafts,
 		m.Stacks,
+		m.Targets,
 		m.ThreadCount,
 		m.ThreadSlots,
 		m.Threads,
+		m.UnwindBuckets,
+		m.UnwindCache,
+		m.UnwindMappings,
+		m.UnwindRows,
+		m.UnwindSpaces,
 	)
 }
 

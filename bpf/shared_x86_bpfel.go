@@ -34,7 +34,17 @@ type SharedStack struct {
 	_         structs.HostLayout
 	Depth     uint32
 	Flags     SharedStackFlags
+	Space     uint32
+	Last      SharedUnwindRule
 	Addresses [127]uint64
+}
+
+type SharedStackDraft struct {
+	_      structs.HostLayout
+	Busy   uint32
+	Pad    uint32
+	Window [64]uint64
+	Stack  SharedStack
 }
 
 type SharedStackFlags uint32
@@ -45,6 +55,12 @@ const (
 	SharedStackFlagsSTACK_RETURNING SharedStackFlags = 4
 )
 
+type SharedTarget struct {
+	_     structs.HostLayout
+	Space uint32
+	Flags uint32
+}
+
 type SharedThread struct {
 	_       structs.HostLayout
 	Pid     uint32
@@ -54,16 +70,54 @@ type SharedThread struct {
 	Name    [16]int8
 }
 
+type SharedUnwindCached struct {
+	_     structs.HostLayout
+	Check uint64
+	Row   uint64
+}
+
+type SharedUnwindMapping struct {
+	_           structs.HostLayout
+	Start       uint64
+	End         uint64
+	Bias        uint64
+	FirstBucket uint32
+	Buckets     uint32
+}
+
+type SharedUnwindRule uint32
+
+const (
+	SharedUnwindRuleRULE_NONE        SharedUnwindRule = 0
+	SharedUnwindRuleRULE_SP          SharedUnwindRule = 1
+	SharedUnwindRuleRULE_FP          SharedUnwindRule = 2
+	SharedUnwindRuleRULE_SP_LINK     SharedUnwindRule = 3
+	SharedUnwindRuleRULE_FP_LINK     SharedUnwindRule = 4
+	SharedUnwindRuleRULE_SP_RETURN   SharedUnwindRule = 5
+	SharedUnwindRuleRULE_FP_RETURN   SharedUnwindRule = 6
+	SharedUnwindRuleRULE_FP_INDIRECT SharedUnwindRule = 7
+	SharedUnwindRuleRULE_PLT         SharedUnwindRule = 8
+	SharedUnwindRuleRULE_SIGNAL      SharedUnwindRule = 9
+	SharedUnwindRuleRULE_END         SharedUnwindRule = 10
+	SharedUnwindRuleRULE_UNMAPPED    SharedUnwindRule = 11
+)
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	SharedMapLosses      = "losses"
-	SharedMapStackDrafts = "stack_drafts"
-	SharedMapStacks      = "stacks"
-	SharedMapThreadCount = "thread_count"
-	SharedMapThreadSlots = "thread_slots"
-	SharedMapThreads     = "threads"
+	SharedMapLosses         = "losses"
+	SharedMapStackDrafts    = "stack_drafts"
+	SharedMapStacks         = "stacks"
+	SharedMapTargets        = "targets"
+	SharedMapThreadCount    = "thread_count"
+	SharedMapThreadSlots    = "thread_slots"
+	SharedMapThreads        = "threads"
+	SharedMapUnwindBuckets  = "unwind_buckets"
+	SharedMapUnwindCache    = "unwind_cache"
+	SharedMapUnwindMappings = "unwind_mappings"
+	SharedMapUnwindRows     = "unwind_rows"
+	SharedMapUnwindSpaces   = "unwind_spaces"
 )
 
 // LoadShared returns the embedded CollectionSpec for Shared.
@@ -114,12 +168,18 @@ type SharedProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type SharedMapSpecs struct {
-	Losses      *ebpf.MapSpec `ebpf:"losses"`
-	StackDrafts *ebpf.MapSpec `ebpf:"stack_drafts"`
-	Stacks      *ebpf.MapSpec `ebpf:"stacks"`
-	ThreadCount *ebpf.MapSpec `ebpf:"thread_count"`
-	ThreadSlots *ebpf.MapSpec `ebpf:"thread_slots"`
-	Threads     *ebpf.MapSpec `ebpf:"threads"`
+	Losses         *ebpf.MapSpec `ebpf:"losses"`
+	StackDrafts    *ebpf.MapSpec `ebpf:"stack_drafts"`
+	Stacks         *ebpf.MapSpec `ebpf:"stacks"`
+	Targets        *ebpf.MapSpec `ebpf:"targets"`
+	ThreadCount    *ebpf.MapSpec `ebpf:"thread_count"`
+	ThreadSlots    *ebpf.MapSpec `ebpf:"thread_slots"`
+	Threads        *ebpf.MapSpec `ebpf:"threads"`
+	UnwindBuckets  *ebpf.MapSpec `ebpf:"unwind_buckets"`
+	UnwindCache    *ebpf.MapSpec `ebpf:"unwind_cache"`
+	UnwindMappings *ebpf.MapSpec `ebpf:"unwind_mappings"`
+	UnwindRows     *ebpf.MapSpec `ebpf:"unwind_rows"`
+	UnwindSpaces   *ebpf.MapSpec `ebpf:"unwind_spaces"`
 }
 
 // SharedVariableSpecs contains global variables before they are loaded into the kernel.
@@ -148,12 +208,18 @@ func (o *SharedObjects) Close() error {
 //
 // It can be passed to LoadSharedObjects or ebpf.CollectionSpec.LoadAndAssign.
 type SharedMaps struct {
-	Losses      *ebpf.Map `ebpf:"losses"`
-	StackDrafts *ebpf.Map `ebpf:"stack_drafts"`
-	Stacks      *ebpf.Map `ebpf:"stacks"`
-	ThreadCount *ebpf.Map `ebpf:"thread_count"`
-	ThreadSlots *ebpf.Map `ebpf:"thread_slots"`
-	Threads     *ebpf.Map `ebpf:"threads"`
+	Losses         *ebpf.Map `ebpf:"losses"`
+	StackDrafts    *ebpf.Map `ebpf:"stack_drafts"`
+	Stacks         *ebpf.Map `ebpf:"stacks"`
+	Targets        *ebpf.Map `ebpf:"targets"`
+	ThreadCount    *ebpf.Map `ebpf:"thread_count"`
+	ThreadSlots    *ebpf.Map `ebpf:"thread_slots"`
+	Threads        *ebpf.Map `ebpf:"threads"`
+	UnwindBuckets  *ebpf.Map `ebpf:"unwind_buckets"`
+	UnwindCache    *ebpf.Map `ebpf:"unwind_cache"`
+	UnwindMappings *ebpf.Map `ebpf:"unwind_mappings"`
+	UnwindRows     *ebpf.Map `ebpf:"unwind_rows"`
+	UnwindSpaces   *ebpf.Map `ebpf:"unwind_spaces"`
 }
 
 func (m *SharedMaps) Close() error {
@@ -161,9 +227,15 @@ func (m *SharedMaps) Close() error {
 		m.Losses,
 		m.StackDrafts,
 		m.Stacks,
+		m.Targets,
 		m.ThreadCount,
 		m.ThreadSlots,
 		m.Threads,
+		m.UnwindBuckets,
+		m.UnwindCache,
+		m.UnwindMappings,
+		m.UnwindRows,
+		m.UnwindSpaces,
 	)
 }
 
