@@ -139,14 +139,6 @@ type AllocStack struct {
 	Addresses [127]uint64
 }
 
-type AllocStackDraft struct {
-	_      structs.HostLayout
-	Busy   uint32
-	Pad    uint32
-	Window [64]uint64
-	Stack  AllocStack
-}
-
 type AllocTarget struct {
 	_     structs.HostLayout
 	Space uint32
@@ -175,6 +167,28 @@ type AllocUnwindMapping struct {
 	Bias        uint64
 	FirstBucket uint32
 	Buckets     uint32
+}
+
+type AllocWalk struct {
+	_           structs.HostLayout
+	Busy        uint32
+	WindowBytes uint32
+	Space       uint64
+	Salt        uint64
+	Pc          uint64
+	Sp          uint64
+	Fp          uint64
+	Link        uint64
+	Hash        uint64
+	WindowStart uint64
+	Flags       uint32
+	Rule        uint32
+	Interrupted uint32
+	Skip        uint32
+	Guessed     uint32
+	Pad         uint32
+	Window      [64]uint64
+	Stack       AllocStack
 }
 
 // Names of all BPF objects in the ELF.

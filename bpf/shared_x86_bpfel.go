@@ -39,14 +39,6 @@ type SharedStack struct {
 	Addresses [127]uint64
 }
 
-type SharedStackDraft struct {
-	_      structs.HostLayout
-	Busy   uint32
-	Pad    uint32
-	Window [64]uint64
-	Stack  SharedStack
-}
-
 type SharedStackFlags uint32
 
 const (
@@ -101,6 +93,28 @@ const (
 	SharedUnwindRuleRULE_END         SharedUnwindRule = 10
 	SharedUnwindRuleRULE_UNMAPPED    SharedUnwindRule = 11
 )
+
+type SharedWalk struct {
+	_           structs.HostLayout
+	Busy        uint32
+	WindowBytes uint32
+	Space       uint64
+	Salt        uint64
+	Pc          uint64
+	Sp          uint64
+	Fp          uint64
+	Link        uint64
+	Hash        uint64
+	WindowStart uint64
+	Flags       uint32
+	Rule        uint32
+	Interrupted uint32
+	Skip        uint32
+	Guessed     uint32
+	Pad         uint32
+	Window      [64]uint64
+	Stack       SharedStack
+}
 
 // Names of all BPF objects in the ELF.
 //

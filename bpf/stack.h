@@ -31,33 +31,33 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, MAX_DRAFTS_DEFAULT); /* set at load: DRAFTS_PER_CPU for each processor */
 	__type(key, __u32);
-	__type(value, struct stack_draft);
+	__type(value, struct walk);
 } stack_drafts SEC(".maps");
 
 /* borrow_draft returns a draft that nobody else uses, NULL if there is none. */
-static __always_inline struct stack_draft *borrow_draft(void)
+static __always_inline struct walk *borrow_draft(void)
 {
 	__u32 first = bpf_get_smp_processor_id() * DRAFTS_PER_CPU, index;
-	struct stack_draft *draft;
+	struct walk *w;
 
 	for (__u32 i = 0; i < DRAFTS_PER_CPU; i++) {
 		index = first + i;
-		draft = bpf_map_lookup_elem(&stack_drafts, &index);
-		if (draft && __sync_lock_test_and_set(&draft->busy, 1) == 0)
-			return draft;
+		w = bpf_map_lookup_elem(&stack_drafts, &index);
+		if (w && __sync_lock_test_and_set(&w->busy, 1) == 0)
+			return w;
 	}
 	return NULL;
 }
 
-static __always_inline void return_draft(struct stack_draft *draft)
+static __always_inline void return_draft(struct walk *w)
 {
-	__sync_lock_test_and_set(&draft->busy, 0);
+	__sync_lock_test_and_set(&w->busy, 0);
 }
 
 /* store keeps the walked stack and returns its id; 0 when the map of stacks is full. */
 static __always_inline __u64 store(struct walk *w)
 {
-	struct stack *stack = &w->draft->stack;
+	struct stack *stack = &w->stack;
 	__u64 id = w->hash ? w->hash : 1;
 
 	count_loss(STACKS_TAKEN);
@@ -67,7 +67,6 @@ static __always_inline __u64 store(struct walk *w)
 		count_loss(STACKS_TRUNCATED);
 	if (bpf_map_lookup_elem(&stacks, &id))
 		return id;
-	stack->depth = w->depth;
 	stack->flags = w->flags;
 	stack->last = w->rule;
 	if (!bpf_map_update_elem(&stacks, &id, stack, BPF_ANY))
@@ -76,27 +75,43 @@ static __always_inline __u64 store(struct walk *w)
 	return 0;
 }
 
-/* walk_from walks the stack from the registers in w, and stores it. */
-static __noinline __u64 walk_from(struct walk *w, struct target *target)
-{
-	__u32 space = target ? target->space : 0;
-	__u64 *word = bpf_map_lookup_elem(&unwind_spaces, &space), id;
-	struct stack_draft *draft = borrow_draft();
+#define WALK_SKIP_SHIFT 32
 
-	if (!draft || !word) {
+/*
+ * walk_from walks the current thread's stack from the given registers, and stores it. The
+ * last argument is the space, and above it whether the first function is left out. The
+ * function is global so that the verifier looks at it once.
+ */
+__noinline __u64 walk_from(__u64 pc, __u64 sp, __u64 fp, __u64 link, __u64 space_and_skip)
+{
+	__u32 space = space_and_skip;
+	bool skip = space_and_skip >> WALK_SKIP_SHIFT;
+	__u64 *word = bpf_map_lookup_elem(&unwind_spaces, &space), id;
+	struct walk *w = borrow_draft();
+
+	if (!w || !word) {
 		count_loss(LOSS_STACKS);
-		if (draft)
-			return_draft(draft);
+		if (w)
+			return_draft(w);
 		return 0;
 	}
-	w->draft = draft;
 	w->space = *(volatile __u64 *)word;
 	w->salt = (w->space ^ space) * MIX;
+	w->pc = pc;
+	w->sp = sp;
+	w->fp = fp;
+	w->link = link;
 	w->hash = space;
-	draft->stack.space = space;
-	bpf_loop(STACK_DEPTH + 1, walk_step, w, 0);
+	w->window_bytes = 0;
+	w->flags = skip ? STACK_RETURNING : 0;
+	w->interrupted = true;
+	w->skip = skip;
+	w->guessed = false;
+	w->stack.depth = 0;
+	w->stack.space = space;
+	bpf_loop(STACK_DEPTH + 1, walk_step, &w, 0);
 	id = store(w);
-	return_draft(draft);
+	return_draft(w);
 	return id;
 }
 
@@ -106,20 +121,17 @@ static __noinline __u64 walk_from(struct walk *w, struct target *target)
 #define REGISTER_LINK(regs) 0
 #endif
 
-/* walk_registers walks the current thread's stack from the given user registers. */
-static __always_inline __u64 walk_registers(const struct pt_regs *regs, struct target *target, bool skip)
+/* walk_registers walks the current thread's stack from its user registers. */
+static __always_inline __u64 walk_registers(const struct pt_regs *regs, bool skip)
 {
-	struct walk w = {
-		.pc = PT_REGS_IP(regs),
-		.sp = PT_REGS_SP(regs),
-		.fp = PT_REGS_FP(regs),
-		.link = REGISTER_LINK(regs),
-		.flags = skip ? STACK_RETURNING : 0,
-		.interrupted = true,
-		.skip = skip,
-	};
+	struct target *target = filter_current();
 
-	return walk_from(&w, target);
+	if (!target) {
+		count_loss(LOSS_STACKS);
+		return 0;
+	}
+	return walk_from(PT_REGS_IP(regs), PT_REGS_SP(regs), PT_REGS_FP(regs), REGISTER_LINK(regs),
+			 target->space | (__u64)skip << WALK_SKIP_SHIFT);
 }
 
 /*
@@ -128,13 +140,13 @@ static __always_inline __u64 walk_registers(const struct pt_regs *regs, struct t
  */
 shared_function __u64 take_stack(struct pt_regs *ctx)
 {
-	return walk_registers(ctx, filter_current(), false);
+	return walk_registers(ctx, false);
 }
 
 /* take_caller_stack is take_stack without the function that the probe is in. */
 shared_function __u64 take_caller_stack(struct pt_regs *ctx)
 {
-	return walk_registers(ctx, filter_current(), true);
+	return walk_registers(ctx, true);
 }
 
 /* take_task_stack is take_stack for programs that run while the current thread is in the
@@ -148,7 +160,7 @@ shared_function __u64 take_task_stack(void)
 		count_loss(LOSS_STACKS);
 		return 0;
 	}
-	return walk_registers(&regs, filter_current(), false);
+	return walk_registers(&regs, false);
 }
 
 /* return_address_at reads where a function returns to, given the stack pointer at its entry. */

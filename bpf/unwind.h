@@ -6,7 +6,7 @@
  *
  *   unwind_spaces[space]      which mappings a process has; replaced as a whole
  *   unwind_mappings[first …]  its executable mappings, by address
- *   unwind_buckets[…]         for each UNWIND_BUCKET bytes of a file's code, its first row
+ *   unwind_buckets[…]         for each UNWIND_BUCKET bytes of a file's code, its rows
  *   unwind_rows[…]            what to do from an address on, up to the next row's
  *
  * A bucket's rows begin with one for its very first byte, so none looks into another. Rows
@@ -37,6 +37,9 @@ struct unwind_mapping {
 	__u32 first_bucket;
 	__u32 buckets; /* 0 = there is no table: code that was made at run time, for one */
 };
+
+/* A bucket: 32 bits of index of its first row, 32 bits of their number. */
+#define BUCKET_COUNT_SHIFT 32
 
 /* log2 of the bytes of code that share a bucket. */
 #define UNWIND_BUCKET_SHIFT 8
@@ -71,6 +74,7 @@ enum unwind_rule {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, MAX_SPACES_DEFAULT);
 	__type(key, __u32);
 	__type(value, __u64);
@@ -78,6 +82,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, MAX_MAPPINGS_DEFAULT);
 	__type(key, __u32);
 	__type(value, struct unwind_mapping);
@@ -85,13 +90,15 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, MAX_BUCKETS_DEFAULT);
 	__type(key, __u32);
-	__type(value, __u32);
+	__type(value, __u64);
 } unwind_buckets SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, MAX_ROWS_DEFAULT);
 	__type(key, __u32);
 	__type(value, __u64);
@@ -160,25 +167,24 @@ static __always_inline __u64 row_in(__u32 low, __u32 count, __u32 offset)
 	return row ? *row : RULE_NONE << 16;
 }
 
-/* find_row searches the tables. */
-static __noinline __u64 find_row(__u64 space, __u64 address)
+/* find_row searches the tables. It is global so that the verifier looks at it once, not at
+ * every place that leads here. */
+__noinline __u64 find_row(__u64 space, __u64 address)
 {
 	struct unwind_mapping *mapping = mapping_of(space, address);
-	__u32 bucket, next, *first, *end;
-	__u64 offset;
+	__u64 offset, *bucket;
+	__u32 index;
 
 	if (!mapping)
 		return RULE_UNMAPPED << 16;
 	offset = address - mapping->bias;
 	if (offset >> UNWIND_BUCKET_SHIFT >= mapping->buckets)
 		return RULE_NONE << 16;
-	bucket = mapping->first_bucket + (__u32)(offset >> UNWIND_BUCKET_SHIFT);
-	next = bucket + 1;
-	first = bpf_map_lookup_elem(&unwind_buckets, &bucket);
-	end = bpf_map_lookup_elem(&unwind_buckets, &next);
-	if (!first || !end)
+	index = mapping->first_bucket + (__u32)(offset >> UNWIND_BUCKET_SHIFT);
+	bucket = bpf_map_lookup_elem(&unwind_buckets, &index);
+	if (!bucket)
 		return RULE_NONE << 16;
-	return row_in(*first, *end - *first, offset & (UNWIND_BUCKET - 1));
+	return row_in((__u32)*bucket, *bucket >> BUCKET_COUNT_SHIFT, offset & (UNWIND_BUCKET - 1));
 }
 
 /* cached_row returns the row of an address, from the cache if it is there. */

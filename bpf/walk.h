@@ -33,17 +33,13 @@ struct stack {
 	__u64 addresses[STACK_DEPTH]; /* leaf first */
 };
 
-/* Where a stack is built. */
-struct stack_draft {
-	__u32 busy;
-	__u32 pad;
-	__u64 window[WINDOW_WORDS];
-	struct stack stack;
-};
-
-/* The state of a walk. */
+/*
+ * The state of a walk. It lies in a map, not on the program's own stack: the verifier does
+ * not follow values through a map, and so sees every step as the same one.
+ */
 struct walk {
-	struct stack_draft *draft;
+	__u32 busy;
+	__u32 window_bytes;
 	__u64 space; /* the word of unwind_spaces */
 	__u64 salt;  /* tells spaces and their changes apart in the cache */
 	__u64 pc;
@@ -51,14 +47,15 @@ struct walk {
 	__u64 fp;
 	__u64 link; /* arm64: the return address of a function that has not saved it */
 	__u64 hash;
-	__u64 window; /* the address of the draft's window */
-	__u32 window_bytes;
-	__u32 depth;
+	__u64 window_start;
 	__u32 flags;
-	__u32 rule; /* of the last step */
-	bool interrupted; /* pc is where a function was interrupted, not a return address */
-	bool skip;	  /* the first function is left out */
-	bool guessed;	  /* pc comes from a guess */
+	__u32 rule;	   /* of the last step */
+	__u32 interrupted; /* pc is where a function was interrupted, not a return address */
+	__u32 skip;	   /* the first function is left out */
+	__u32 guessed;	   /* pc comes from a guess */
+	__u32 pad;
+	__u64 window[WINDOW_WORDS];
+	struct stack stack;
 };
 
 enum step { STEP_ON, STEP_STOP };
@@ -84,14 +81,14 @@ enum step { STEP_ON, STEP_STOP };
  * word where the stack ends. */
 static __noinline bool fill_window(struct walk *w, __u64 address)
 {
-	struct stack_draft *draft = w->draft;
-
-	w->window = address;
-	w->window_bytes = sizeof(draft->window);
-	if (!bpf_probe_read_user(draft->window, sizeof(draft->window), (void *)address))
+	if (!w)
+		return false;
+	w->window_start = address;
+	w->window_bytes = sizeof(w->window);
+	if (!bpf_probe_read_user(w->window, sizeof(w->window), (void *)address))
 		return true;
 	w->window_bytes = WORD;
-	if (!bpf_probe_read_user(draft->window, WORD, (void *)address))
+	if (!bpf_probe_read_user(w->window, WORD, (void *)address))
 		return true;
 	w->window_bytes = 0;
 	return false;
@@ -100,7 +97,7 @@ static __noinline bool fill_window(struct walk *w, __u64 address)
 /* read_word reads a word of the stack. */
 static __always_inline bool read_word(struct walk *w, __u64 address, __u64 *word)
 {
-	__u64 offset = address - w->window;
+	__u64 offset = address - w->window_start;
 
 	if (address % WORD)
 		return false;
@@ -109,7 +106,7 @@ static __always_inline bool read_word(struct walk *w, __u64 address, __u64 *word
 			return false;
 		offset = 0;
 	}
-	*word = w->draft->window[offset / WORD % WINDOW_WORDS];
+	*word = w->window[offset / WORD % WINDOW_WORDS];
 	return true;
 }
 
@@ -237,24 +234,28 @@ static __noinline enum step step_oddly(struct walk *w, __u64 row)
 /* record adds the current function to the stack. */
 static __always_inline void record(struct walk *w)
 {
-	__u64 address = w->pc + (w->interrupted && w->depth ? 1 : 0);
+	__u32 depth = w->stack.depth;
+	__u64 address = w->pc;
 
 	if (w->skip) {
 		w->skip = false;
 		return;
 	}
-	if (w->depth >= STACK_DEPTH)
+	if (depth >= STACK_DEPTH)
 		return;
-	w->draft->stack.addresses[w->depth] = address;
-	w->depth++;
+	if (depth && w->interrupted)
+		address++;
+	w->stack.addresses[depth] = address;
+	w->stack.depth = depth + 1;
 	w->hash = (w->hash ^ address) * MIX;
 	w->hash ^= w->hash >> 32;
 }
 
-/* walk_step is called for each function of the stack, and returns 1 to end. */
-static long walk_step(__u32 index, struct walk *w)
+/* walk_step is called for each function of the stack, and returns STEP_STOP to end. */
+static long walk_step(__u32 index, struct walk **walk)
 {
-	__u64 row = cached_row(w->space, w->salt, w->pc - (w->interrupted ? 0 : 1));
+	struct walk *w = *walk;
+	__u64 row = cached_row(w->space, w->salt, w->pc - !w->interrupted);
 	__u32 rule = ROW_RULE(row);
 
 	/* What was guessed wrongly ends the walk. */

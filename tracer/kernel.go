@@ -19,6 +19,7 @@ import (
 type kernel struct {
 	features probe.Features
 	maps     bpf.SharedMaps
+	unwind   *unwindTables
 	shared   map[string]*ebpf.Map // the same maps by name
 	cache    *btf.Cache
 }
@@ -27,6 +28,7 @@ type kernel struct {
 type capacity struct {
 	threads uint32
 	stacks  uint32
+	unwind  unwindCapacity
 }
 
 // Bounds of the capacity: a thread costs about 3 KiB in all families, a stack 1 KiB.
@@ -43,8 +45,8 @@ func capacityFor(threads int) capacity {
 	return capacity{threads: uint32(min(max(threads*turnover, minThreads), maxThreads)), stacks: maxStacks}
 }
 
-// openKernel makes the shared maps.
-func openKernel(size capacity) (*kernel, error) {
+// openKernel makes the shared maps for a process, and puts its unwind tables into them.
+func openKernel(size capacity, pid int, source unwindSource) (_ *kernel, err error) {
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, noPrivilege(fmt.Errorf("lift the limit on locked memory: %w", err))
 	}
@@ -52,31 +54,74 @@ func openKernel(size capacity) (*kernel, error) {
 	if err != nil {
 		return nil, noPrivilege(err)
 	}
-	k := &kernel{features: features, cache: btf.NewCache()}
+	k := &kernel{features: features, cache: btf.NewCache(), unwind: newUnwindTables(source)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, k.close())
+		}
+	}()
 	spec, err := bpf.LoadShared()
 	if err != nil {
 		return nil, fmt.Errorf("read the shared maps' description: %w", err)
 	}
-	k.resize(spec, size)
+	size.unwind = k.unwind.capacity(source)
+	if err := k.resize(spec, size); err != nil {
+		return nil, err
+	}
 	if err := spec.LoadAndAssign(&k.maps, &ebpf.CollectionOptions{Cache: k.cache}); err != nil {
 		return nil, noPrivilege(fmt.Errorf("make the shared maps: %w", err))
 	}
 	k.shared = map[string]*ebpf.Map{
-		bpf.SharedMapLosses:      k.maps.Losses,
-		bpf.SharedMapStackDrafts: k.maps.StackDrafts,
-		bpf.SharedMapStacks:      k.maps.Stacks,
-		bpf.SharedMapThreadCount: k.maps.ThreadCount,
-		bpf.SharedMapThreadSlots: k.maps.ThreadSlots,
-		bpf.SharedMapThreads:     k.maps.Threads,
+		bpf.SharedMapLosses:         k.maps.Losses,
+		bpf.SharedMapStackDrafts:    k.maps.StackDrafts,
+		bpf.SharedMapStacks:         k.maps.Stacks,
+		bpf.SharedMapTargets:        k.maps.Targets,
+		bpf.SharedMapThreadCount:    k.maps.ThreadCount,
+		bpf.SharedMapThreadSlots:    k.maps.ThreadSlots,
+		bpf.SharedMapThreads:        k.maps.Threads,
+		bpf.SharedMapUnwindBuckets:  k.maps.UnwindBuckets,
+		bpf.SharedMapUnwindCache:    k.maps.UnwindCache,
+		bpf.SharedMapUnwindMappings: k.maps.UnwindMappings,
+		bpf.SharedMapUnwindRows:     k.maps.UnwindRows,
+		bpf.SharedMapUnwindSpaces:   k.maps.UnwindSpaces,
 	}
-	return k, nil
+	if err := k.unwind.open(&k.maps); err != nil {
+		return nil, err
+	}
+	return k, k.follow(pid, firstSpace, source)
 }
 
+// firstSpace is the space of the target itself; others are its children's.
+const firstSpace = 0
+
+// follow lets the kernel half know a process and what it has mapped.
+func (k *kernel) follow(pid int, space uint32, source unwindSource) error {
+	if err := k.unwind.Update(space, source); err != nil {
+		return err
+	}
+	target := bpf.SharedTarget{Space: space}
+	if err := k.maps.Targets.Put(uint32(pid), target); err != nil {
+		return fmt.Errorf("note process %d as a target: %w", pid, err)
+	}
+	return nil
+}
+
+// draftsPerCPU is DRAFTS_PER_CPU of bpf/stack.h.
+const draftsPerCPU = 4
+
 // resize sets the shared maps' sizes in a description.
-func (k *kernel) resize(spec *ebpf.CollectionSpec, size capacity) {
+func (k *kernel) resize(spec *ebpf.CollectionSpec, size capacity) error {
+	processors, err := ebpf.PossibleCPU()
+	if err != nil {
+		return fmt.Errorf("count the processors: %w", err)
+	}
 	spec.Maps[bpf.SharedMapThreads].MaxEntries = size.threads
-	spec.Maps[bpf.SharedMapStackDrafts].MaxEntries = size.threads
+	spec.Maps[bpf.SharedMapStackDrafts].MaxEntries = uint32(processors) * draftsPerCPU
 	spec.Maps[bpf.SharedMapStacks].MaxEntries = size.stacks
+	spec.Maps[bpf.SharedMapUnwindMappings].MaxEntries = size.unwind.mappings
+	spec.Maps[bpf.SharedMapUnwindBuckets].MaxEntries = size.unwind.buckets
+	spec.Maps[bpf.SharedMapUnwindRows].MaxEntries = size.unwind.rows
+	return nil
 }
 
 // threadSlots is how many slots there are for threads: the size of a family's own array of
@@ -117,7 +162,7 @@ func (k *kernel) losses() (lost [bpf.SharedLossLOSS_KINDS]uint64, err error) {
 	return lost, nil
 }
 
-func (k *kernel) close() error { return k.maps.Close() }
+func (k *kernel) close() error { return errors.Join(k.unwind.close(), k.maps.Close()) }
 
 // noPrivilege turns the kernel's refusal of an unprivileged caller into the advice that
 // helps; other errors pass.

@@ -51,7 +51,7 @@ func Open(ctx context.Context, options Options) (_ *Session, err error) {
 	if s.tracee.symbols, err = symbolize.New(options.PID); err != nil {
 		return nil, fmt.Errorf("read the target's mappings: %w", err)
 	}
-	if s.kernel, err = openKernel(capacityFor(s.tracee.target.Threads)); err != nil {
+	if s.kernel, err = openKernel(capacityFor(s.tracee.target.Threads), options.PID, s.tracee.symbols); err != nil {
 		return nil, err
 	}
 	s.names = newNames(s.kernel, s.tracee)
@@ -120,6 +120,9 @@ func (s *Session) tick() error {
 		}
 	}
 	if err := s.tracee.symbols.Refresh(); err != nil && !errors.Is(err, symbolize.ErrExited) {
+		return err
+	}
+	if err := s.kernel.unwind.Update(firstSpace, s.tracee.symbols); err != nil {
 		return err
 	}
 	s.cost.sample()

@@ -21,12 +21,8 @@ type image struct {
 	frames section
 }
 
-// openImage finds code and call frame information in a file.
-func openImage(file io.ReaderAt, size int64) (*image, error) {
-	f, err := elf.NewFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("read the ELF header: %w", err)
-	}
+// newImage finds code and call frame information in a file.
+func newImage(f *elf.File, file io.ReaderAt, size int64) (*image, error) {
 	i := &image{frames: section{order: f.ByteOrder}}
 	if err := i.setMachine(f); err != nil {
 		return nil, err

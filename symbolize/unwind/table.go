@@ -12,7 +12,6 @@ import (
 	"cmp"
 	"debug/elf"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"sort"
@@ -48,16 +47,10 @@ const (
 // ErrNoFrames says that a file has no call frame information.
 var ErrNoFrames = errors.New("no .eh_frame section: compiled without unwind tables")
 
-// Build makes the table of an ELF file of the given size. The error wraps ErrNoFrames when
-// the file has nothing to make one of.
-func Build(file io.ReaderAt, size int64) (table *Table, err error) {
-	// The file belongs to the target, and the ELF reader is not ours.
-	defer func() {
-		if r := recover(); r != nil {
-			table, err = nil, fmt.Errorf("malformed ELF file: %v", r)
-		}
-	}()
-	image, err := openImage(file, size)
+// Build makes the table of an ELF file, whose bytes are read from file and are size long. The
+// error wraps ErrNoFrames when the file has nothing to make one of.
+func Build(headers *elf.File, file io.ReaderAt, size int64) (*Table, error) {
+	image, err := newImage(headers, file, size)
 	if err != nil {
 		return nil, err
 	}
@@ -219,9 +212,4 @@ func (b *builder) open() {
 	if len(b.table.Buckets) < cap(b.table.Buckets) {
 		b.table.Rows = append(b.table.Rows, b.last)
 	}
-}
-
-// Supported tells whether tables can be made for a machine.
-func Supported(m elf.Machine) bool {
-	return slices.ContainsFunc(machines, func(known machine) bool { return known.elf == m })
 }

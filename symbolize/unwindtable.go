@@ -1,0 +1,34 @@
+package symbolize
+
+import (
+	"fmt"
+
+	"memtrace/symbolize/unwind"
+)
+
+// UnwindTable makes the table by which stacks are walked through the file's code.
+func (f *File) UnwindTable() (table *unwind.Table, err error) {
+	err = guard("call frame information", func() (err error) {
+		table, err = unwind.Build(f.elf, f.reader, f.size)
+		return err
+	})
+	return table, err
+}
+
+// UnwindTable makes the table of the file behind one of the Mappings.
+func (s *Symbolizer) UnwindTable(m Mapping) (*unwind.Table, error) {
+	s.mu.Lock()
+	var file *File
+	if r := s.history.at(m.Start); r != nil && r.Mapping == m {
+		file = s.modules.fileOf(r)
+	}
+	s.mu.Unlock()
+	if file == nil {
+		return nil, fmt.Errorf("make the unwind table of %s: no ELF file is mapped there", m.Path)
+	}
+	table, err := file.UnwindTable()
+	if err != nil {
+		return nil, fmt.Errorf("make the unwind table of %s: %w", m.Path, err)
+	}
+	return table, nil
+}
