@@ -101,6 +101,17 @@ step struct envelope *parse_envelope(const char *text)
 	return e;
 }
 
+/* Stands for the cryptography that such a service does for every envelope it reads. */
+step uint64_t verify_signature(const struct envelope *e)
+{
+	uint64_t hash = 14695981039346656037u;
+
+	for (int pass = 0; pass < 200; pass++)
+		for (const char *byte = e->body; *byte; byte++)
+			hash = (hash ^ (unsigned char)*byte) * 1099511628211u;
+	return hash;
+}
+
 step void drop_envelope(struct envelope *e)
 {
 	for (int i = 0; i < e->count; i++) {
@@ -122,7 +133,7 @@ step int score_pending(void)
 	for (int i = 0; i < SPOOL; i++)
 		pending[i] = parse_envelope(spool[i]);
 	for (int i = 0; i < SPOOL; i++) {
-		if (pending[i]->addressee == getpid())
+		if (verify_signature(pending[i]) && pending[i]->addressee == getpid())
 			scored++;
 		drop_envelope(pending[i]);
 	}
@@ -178,6 +189,16 @@ step unsigned char *fetch_page(unsigned number)
 	return slot->data;
 }
 
+step unsigned search_page(const unsigned char *page)
+{
+	unsigned sum = 0;
+
+	for (int pass = 0; pass < 4; pass++)
+		for (int i = 0; i < PAGE; i++)
+			sum = sum * 31 + page[i];
+	return sum;
+}
+
 step char *prepare_statement(unsigned key)
 {
 	char *statement = malloc(512);
@@ -191,8 +212,8 @@ step unsigned run_query(unsigned key)
 	char *statement = prepare_statement(key);
 	unsigned sum = statement[0];
 
-	for (unsigned level = 0; level < 4; level++)
-		sum += fetch_page(key * 2654435761u >> (12 + level * 3))[key % PAGE];
+	for (unsigned level = 0; level < 3; level++)
+		sum += search_page(fetch_page((key >> (8 + level * 7)) % (2 * CACHE)));
 	free(statement);
 	return sum;
 }
@@ -301,12 +322,12 @@ step void remember_session(void)
 
 step void handle_burst(void)
 {
-	void *blocks[200];
+	void *blocks[40];
 
-	for (int i = 0; i < 200; i++)
+	for (int i = 0; i < 40; i++)
 		blocks[i] = malloc(2000 + i);
 	remember_session();
-	for (int i = 0; i < 200; i++)
+	for (int i = 0; i < 40; i++)
 		free(blocks[i]);
 }
 
