@@ -154,6 +154,14 @@ type AllocThread struct {
 	Name    [16]int8
 }
 
+type AllocThreadCounts uint32
+
+const (
+	AllocThreadCountsTHREADS_SEEN      AllocThreadCounts = 0
+	AllocThreadCountsPROGRAMS_EXECUTED AllocThreadCounts = 1
+	AllocThreadCountsTHREAD_COUNTS     AllocThreadCounts = 2
+)
+
 type AllocUnwindCached struct {
 	_     structs.HostLayout
 	Check uint64

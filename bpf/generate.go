@@ -5,5 +5,6 @@ package bpf
 
 // The generated types are the shared layouts: nothing is mirrored by hand.
 //
-//go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -target amd64,arm64 -go-package bpf -output-stem shared -type loss -type stack -type stack_flags -type thread -type target -type unwind_mapping -type unwind_rule Shared shared.bpf.c -- -O2 -g -mcpu=v3 -Wall -Werror -I/usr/include/x86_64-linux-gnu
+//go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -target amd64,arm64 -go-package bpf -output-stem shared -type loss -type stack -type stack_flags -type thread -type thread_counts -type target -type unwind_mapping -type unwind_rule Shared shared.bpf.c -- -O2 -g -mcpu=v3 -Wall -Werror -I/usr/include/x86_64-linux-gnu
 //go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -target amd64,arm64 -go-package bpf -output-stem alloc -type alloc_thread -type alloc_site -type alloc_share_key -type alloc_share -type alloc_lifetimes Alloc alloc.bpf.c -- -O2 -g -mcpu=v3 -Wall -Werror -I/usr/include/x86_64-linux-gnu
+//go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -target amd64,arm64 -go-package bpf -output-stem exec Exec exec.bpf.c -- -O2 -g -mcpu=v3 -Wall -Werror -I/usr/include/x86_64-linux-gnu

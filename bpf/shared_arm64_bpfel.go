@@ -62,6 +62,14 @@ type SharedThread struct {
 	Name    [16]int8
 }
 
+type SharedThreadCounts uint32
+
+const (
+	SharedThreadCountsTHREADS_SEEN      SharedThreadCounts = 0
+	SharedThreadCountsPROGRAMS_EXECUTED SharedThreadCounts = 1
+	SharedThreadCountsTHREAD_COUNTS     SharedThreadCounts = 2
+)
+
 type SharedUnwindCached struct {
 	_     structs.HostLayout
 	Check uint64

@@ -19,6 +19,8 @@
 #define SLOT_NONE 0
 #define SLOT_OVERFLOW 1
 #define SLOT_FIRST 2
+/* The thread runs another program than the one that is traced: no map has this index. */
+#define SLOT_GONE 0xffffffffU
 
 #define THREAD_NAME 16 /* TASK_COMM_LEN */
 
@@ -37,12 +39,18 @@ struct {
 	__type(value, struct thread);
 } threads SEC(".maps");
 
+enum thread_counts {
+	THREADS_SEEN,	   /* threads that asked for a slot */
+	PROGRAMS_EXECUTED, /* how often the target has become another program: see exec.bpf.c */
+	THREAD_COUNTS,
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
+	__uint(max_entries, THREAD_COUNTS);
+	__type(key, enum thread_counts);
 	__type(value, __u64);
-} thread_count SEC(".maps"); /* threads that asked for a slot */
+} thread_count SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -56,13 +64,17 @@ struct task_struct;
 /* new_thread gives the current thread a slot. */
 shared_function __u32 new_thread(void)
 {
-	__u32 zero = 0, slot;
-	__u64 *count = bpf_map_lookup_elem(&thread_count, &zero);
+	enum thread_counts seen = THREADS_SEEN, executed = PROGRAMS_EXECUTED;
+	__u64 *count = bpf_map_lookup_elem(&thread_count, &seen);
+	__u64 *programs = bpf_map_lookup_elem(&thread_count, &executed);
 	__u64 id = bpf_get_current_pid_tgid();
 	struct thread *thread;
+	__u32 slot;
 
-	if (!count)
+	if (!count || !programs)
 		return SLOT_OVERFLOW;
+	if (*programs)
+		return SLOT_GONE;
 	slot = __sync_fetch_and_add(count, 1) + SLOT_FIRST;
 	thread = bpf_map_lookup_elem(&threads, &slot);
 	if (!thread) {

@@ -85,7 +85,9 @@ func (s *Session) estimate() (recording.Overhead, error) {
 			return o, err
 		}
 		o.ProbeHits += hits
-		o.Coverage[f.name()] = 1
+		if s.options.probes(f.name()) {
+			o.Coverage[f.name()] = 1
+		}
 		if f, ok := f.(*allocFamily); ok {
 			o.DutyCycle = f.coverage.share(monotonicNS())
 			o.Coverage[f.name()] = o.DutyCycle

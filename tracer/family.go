@@ -60,6 +60,7 @@ type threadName struct {
 // familyTable lists the families in the order in which they are loaded and attached: what
 // others read from comes first. Each family's file adds its row here.
 var familyTable = []familyRow{
+	{"exec", newExecFamily, func(Options) bool { return true }},
 	{"alloc", newAllocFamily, func(o Options) bool { return o.probes("alloc") }},
 	{"heap", newHeapFamily, func(o Options) bool { return o.probes("arena") }},
 }

@@ -17,10 +17,19 @@ const firstSlot = 2
 // usedSlots-1.
 func (k *kernel) usedSlots() (uint32, error) {
 	var count uint64
-	if err := k.maps.ThreadCount.Lookup(uint32(0), &count); err != nil {
+	if err := k.maps.ThreadCount.Lookup(bpf.SharedThreadCountsTHREADS_SEEN, &count); err != nil {
 		return 0, fmt.Errorf("read the number of threads: %w", err)
 	}
 	return uint32(min(count+firstSlot, uint64(k.threadSlots()))), nil
+}
+
+// executed tells whether the target has become another program.
+func (k *kernel) executed() (bool, error) {
+	var count uint64
+	if err := k.maps.ThreadCount.Lookup(bpf.SharedThreadCountsPROGRAMS_EXECUTED, &count); err != nil {
+		return false, fmt.Errorf("read whether the target executed another program: %w", err)
+	}
+	return count > 0, nil
 }
 
 // isLoss tells whether a counter of the kernel half counts something that was lost.

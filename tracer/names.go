@@ -22,6 +22,10 @@ type names struct {
 	mutex   sync.Mutex
 	stacks  map[uint64]recording.Stack
 	threads map[uint32]threadName
+	// frozen: the target has become another program. What is named is the one that was
+	// traced, by the symbolizer's last snapshot of it; 0 = its newest.
+	frozen   bool
+	snapshot int
 }
 
 var _ stackNames = (*names)(nil)
@@ -41,9 +45,25 @@ func (n *names) stack(id uint64) recording.Stack {
 	if err != nil {
 		return recording.Stack{{Unresolved: symbolize.StackLost}}
 	}
+	stored.Snapshot = n.snapshot
 	named := recording.Stack(n.tracee.symbols.StackFrames(stored))
 	n.stacks[id] = named
 	return named
+}
+
+// freeze keeps the names as they are, and stacks named by an older snapshot of the mappings.
+func (n *names) freeze(snapshot int) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	if !n.frozen {
+		n.frozen, n.snapshot = true, snapshot
+	}
+}
+
+func (n *names) isFrozen() bool {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	return n.frozen
 }
 
 // thread tells whose slot it is. Slots that all threads without one share are nobody's.
@@ -69,7 +89,7 @@ func (n *names) thread(slot uint32) threadName {
 // only after their first allocation.
 func (n *names) refresh() error {
 	slots, err := n.kernel.usedSlots()
-	if err != nil {
+	if err != nil || n.isFrozen() {
 		return err
 	}
 	newest := map[int]uint32{} // a thread id may have had several owners; the last slot is the living one's

@@ -96,37 +96,52 @@ func (s *Session) Wait(ctx context.Context) error {
 			s.end(true)
 			return nil
 		case <-ticks.C:
-			if err := s.tick(); err != nil {
-				s.end(false)
+			replaced, err := s.tick()
+			if err != nil || replaced {
+				s.end(replaced)
 				return err
 			}
 		}
 	}
 }
 
-// end notes when the trace ended.
+// end notes when the trace ended, and takes in what was mapped last.
 func (s *Session) end(exited bool) {
 	s.endedNS, s.exited = monotonicNS(), exited
+	// Without the newest mappings some frames lack their names; the trace stands.
+	_, _ = s.refreshMappings()
 }
 
-// tick looks at what changes while the trace runs.
-func (s *Session) tick() error {
+// tick looks at what changes while the trace runs. It tells whether the target has become
+// another program, which ends the trace.
+func (s *Session) tick() (replaced bool, err error) {
 	at := monotonicNS() - s.tracee.startedNS
 	for _, f := range s.families {
 		if f, ok := f.(ticker); ok {
 			if err := f.tick(at); err != nil {
-				return err
+				return false, err
 			}
 		}
 	}
-	if err := s.tracee.symbols.Refresh(); err != nil && !errors.Is(err, symbolize.ErrExited) {
-		return err
-	}
-	if err := s.kernel.unwind.Update(firstSpace, s.tracee.symbols); err != nil {
-		return err
+	if replaced, err = s.refreshMappings(); err != nil || replaced {
+		return replaced, err
 	}
 	s.cost.sample()
-	return s.names.refresh()
+	return false, s.names.refresh()
+}
+
+// refreshMappings reads what the target has mapped by now, for names and for unwinding. When
+// it has become another program meanwhile, its stacks keep the names of the old one.
+func (s *Session) refreshMappings() (replaced bool, err error) {
+	before := s.tracee.symbols.Snapshot()
+	if err := s.tracee.symbols.Refresh(); err != nil && !errors.Is(err, symbolize.ErrExited) {
+		return false, err
+	}
+	if replaced, err = s.kernel.executed(); err != nil || replaced {
+		s.names.freeze(before)
+		return replaced, err
+	}
+	return false, s.kernel.unwind.Update(firstSpace, s.tracee.symbols)
 }
 
 // stop takes out the probes of the families that must stand still while they are read.

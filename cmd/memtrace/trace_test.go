@@ -89,6 +89,29 @@ func TestSignalsReachTheCommand(t *testing.T) {
 	}
 }
 
+// TestExecutedProgram: a command that becomes another program is traced up to there, and
+// stays its own after that.
+func TestExecutedProgram(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "run.json")
+	const script = "import os; os.execv('/bin/sh', ['sh', '-c', 'sleep 2.5; exit 4'])"
+	got := run(t, memtrace(t, "--exact", "-q", "-o", file, "--", "/usr/bin/python3", "-c", script))
+	if got.status != 4 {
+		t.Errorf("status %d, want the second program's 4\n%s", got.status, got.stderr)
+	}
+	rec := readRecording(t, file)
+	if !rec.Target.Exited || len(rec.Notes) == 0 || !strings.Contains(rec.Notes[0], "another program") {
+		t.Errorf("target %+v, notes %q", rec.Target, rec.Notes)
+	}
+	for _, site := range rec.Allocation.Sites {
+		if root := site.Stack[len(site.Stack)-1]; root.Unresolved == "unmapped" {
+			t.Errorf("a stack of the first program is not named: %+v", root)
+		}
+	}
+	if len(rec.Allocation.Threads) != 1 || rec.Allocation.Threads[0].Name != "python3" {
+		t.Errorf("threads %+v", rec.Allocation.Threads)
+	}
+}
+
 // TestDurationEndsTheCommand: a command that outlives the trace is asked to end.
 func TestDurationEndsTheCommand(t *testing.T) {
 	got := run(t, memtrace(t, "--duration", "300ms", "--", workload.Build(t, "ticker.c")))
