@@ -39,7 +39,7 @@ func Text(w io.Writer, rec *recording.Recording, o Options) error {
 func textHeader(p *page, rec *recording.Recording) {
 	t, s := rec.Target, rec.Session
 	p.line("%s", p.bold(fmt.Sprintf("%s (pid %d)", clip(printable(t.Command), 60), t.PID)))
-	p.line("%s, %s, traced for %s on Linux %s", plural(uint64(t.Threads), "thread"),
+	p.line("%s, %s, traced for %s on Linux %s", threadsText(rec),
 		allocatorText(t.Allocator), durationText(s.DurationNS), s.Kernel)
 	if t.Container != "" {
 		p.line("container %s", clip(printable(t.Container), 64))
@@ -52,6 +52,15 @@ func textHeader(p *page, rec *recording.Recording) {
 	for _, note := range rec.Notes {
 		p.paragraph("note: ", note)
 	}
+}
+
+// threadsText counts the threads: those of the start, and those that came to allocate.
+func threadsText(rec *recording.Recording) string {
+	text := plural(uint64(rec.Target.Threads), "thread")
+	if a := rec.Allocation; a != nil && len(a.Threads) > rec.Target.Threads {
+		text += fmt.Sprintf(" at the start, %s that allocated", countText(uint64(len(a.Threads))))
+	}
+	return text
 }
 
 func allocatorText(a recording.Allocator) string {
