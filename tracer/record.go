@@ -86,7 +86,7 @@ func (s *Session) describeLosses(rec *recording.Recording) error {
 	l.LocksLost += lost[bpf.SharedLossLOSS_LOCKS]
 	l.BlocksLost += lost[bpf.SharedLossLOSS_BLOCKS]
 	l.FailedReads += lost[bpf.SharedLossLOSS_READS]
-	l.UnwindRowsLost += lost[bpf.SharedLossLOSS_UNWIND_ROWS]
+	l.UnwindRowsLost += lost[bpf.SharedLossLOSS_UNWIND_ROWS] + s.kernel.unwind.lost()
 	l.StacksTaken = lost[bpf.SharedLossSTACKS_TAKEN]
 	l.StacksTruncated = lost[bpf.SharedLossSTACKS_TRUNCATED]
 	l.StacksGuessed = lost[bpf.SharedLossSTACKS_GUESSED]
