@@ -4,6 +4,7 @@ import (
 	"sort"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -16,6 +17,9 @@ type MetricsTarget struct {
 	Comm      string
 	Up        bool
 	Recording *recording.Recording // nil until the probes are in
+	// At is when the recording was taken. Its samples carry this time, so that rates are
+	// right however much later it is scraped; zero = now.
+	At time.Time
 }
 
 // Metrics is the Prometheus collector of what is being traced, with the names of the
@@ -90,6 +94,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 			up = 1
 		}
 		s.gauge(upDesc, up)
+		s.at = target.At
 		if target.Recording == nil {
 			continue
 		}
@@ -162,14 +167,23 @@ func siteName(site recording.Site) string {
 type sender struct {
 	ch        chan<- prometheus.Metric
 	pid, comm string
+	at        time.Time
+}
+
+// send sends a metric with the time of its recording.
+func (s sender) send(metric prometheus.Metric) {
+	if !s.at.IsZero() {
+		metric = prometheus.NewMetricWithTimestamp(s.at, metric)
+	}
+	s.ch <- metric
 }
 
 func (s sender) counter(desc *prometheus.Desc, value float64, labels ...string) {
-	s.ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, value, append([]string{s.pid, s.comm}, labels...)...)
+	s.send(prometheus.MustNewConstMetric(desc, prometheus.CounterValue, value, append([]string{s.pid, s.comm}, labels...)...))
 }
 
 func (s sender) gauge(desc *prometheus.Desc, value float64, labels ...string) {
-	s.ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, append([]string{s.pid, s.comm}, labels...)...)
+	s.send(prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, append([]string{s.pid, s.comm}, labels...)...))
 }
 
 // allocation sums the threads of one name: series must not grow with threads that come and go.
@@ -227,7 +241,7 @@ func (s sender) rounds(r *recording.Rounds) {
 		count += bucket.Rounds
 		buckets[float64(bucket.UptoBytes)] = count
 	}
-	s.ch <- prometheus.MustNewConstHistogram(roundBytesDesc, count, r.Bytes.Mean*float64(count), buckets, s.pid, s.comm)
+	s.send(prometheus.MustNewConstHistogram(roundBytesDesc, count, r.Bytes.Mean*float64(count), buckets, s.pid, s.comm))
 }
 
 // trimBuckets are the upper bounds, in seconds, of the histogram of malloc_trim's duration.
@@ -253,7 +267,7 @@ func (s sender) arenas(a *recording.Arenas) {
 			}
 		}
 	}
-	s.ch <- prometheus.MustNewConstHistogram(trimSecondsDesc, uint64(len(a.Trims)), sum, buckets, s.pid, s.comm)
+	s.send(prometheus.MustNewConstHistogram(trimSecondsDesc, uint64(len(a.Trims)), sum, buckets, s.pid, s.comm))
 }
 
 func (s sender) heap(h *recording.Heap) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"memtrace/tracer/heap"
 	"memtrace/tracer/recording"
@@ -15,6 +16,7 @@ type heapFamily struct {
 	tracee *tracee
 	reader *heap.Reader
 	before *recording.Heap
+	latest *recording.Heap
 }
 
 func newHeapFamily() family { return &heapFamily{} }
@@ -70,11 +72,17 @@ func (h *heapFamily) collect(ctx context.Context, rec *recording.Recording, _ st
 	return nil
 }
 
+// read reads the heap, unless a young enough reading is there.
 func (h *heapFamily) read(ctx context.Context) (*recording.Heap, error) {
+	if h.latest != nil && time.Since(h.latest.Time) < h.tracee.options.HeapEvery {
+		return h.latest, nil
+	}
 	if err := h.open(); err != nil {
 		return nil, err
 	}
-	return h.reader.Snapshot(ctx, heap.Options{})
+	read, err := h.reader.Snapshot(ctx, heap.Options{})
+	h.latest = read
+	return read, err
 }
 
 func (h *heapFamily) close() error {

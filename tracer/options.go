@@ -35,6 +35,9 @@ type Options struct {
 	FollowForks bool
 	// Top is the number of sites whose details are kept; 0 = all that the maps hold.
 	Top int
+	// HeapEvery is how old the reading of the heap in a snapshot of a running trace may be;
+	// 0 = it is read for each.
+	HeapEvery time.Duration
 	// Scope names what the target was chosen by, for the recording: "", "comm:NAME", "cgroup:PATH".
 	Scope string
 	// Version is memtrace's own version, for the recording.

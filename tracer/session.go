@@ -85,6 +85,11 @@ func (s *Session) Wait(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, s.options.Duration)
 		defer cancel()
 	}
+	return s.watch(ctx, func() error { return nil })
+}
+
+// watch ticks until the trace has ended, and calls also after each tick.
+func (s *Session) watch(ctx context.Context, also func() error) error {
 	ticks := time.NewTicker(tickEvery)
 	defer ticks.Stop()
 	for {
@@ -99,6 +104,10 @@ func (s *Session) Wait(ctx context.Context) error {
 			replaced, err := s.tick()
 			if err != nil || replaced {
 				s.end(replaced)
+				return err
+			}
+			if err := also(); err != nil && ctx.Err() == nil {
+				s.end(false)
 				return err
 			}
 		}

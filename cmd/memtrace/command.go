@@ -23,6 +23,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"heap", "what glibc holds right now: live, free, free and resident, per arena", runHeap},
+		{"serve", "trace without end and serve Prometheus metrics", runServe},
 		{"soak", "sample for hours, then say: plateau, leak, steps, or still warming up", runSoak},
 	}
 }

@@ -13,11 +13,13 @@ import (
 	"memtrace/tracer/recording"
 )
 
-// Session is a trace under way. Snapshot must be safe to call until Close returns, and
-// must not wait on the traced process.
+// Session is a trace under way. What it has found can be read until Close returns, without
+// waiting on the traced process.
 type Session interface {
-	// Snapshot returns what was found so far.
-	Snapshot(ctx context.Context) (*recording.Recording, error)
+	// Latest returns the newest snapshot and when it was taken.
+	Latest() (*recording.Recording, time.Time)
+	// LastMinute returns what happened in the last minute.
+	LastMinute() *recording.Recording
 	// Done is closed when the process has ended.
 	Done() <-chan struct{}
 	Close() error
@@ -44,6 +46,9 @@ type Target struct {
 	Session Session // nil when it could not be traced
 	Err     error   // why it could not
 }
+
+// Ended tells whether the process has ended since it was last looked at.
+func (t Target) Ended() bool { return ended(t.Session) }
 
 // Watch is a set of traces. Run keeps it up to date.
 type Watch struct {

@@ -18,11 +18,10 @@ type fake struct {
 	done chan struct{}
 }
 
-func (f *fake) Snapshot(context.Context) (*recording.Recording, error) {
-	return &recording.Recording{}, nil
-}
-func (f *fake) Done() <-chan struct{} { return f.done }
-func (f *fake) Close() error          { f.open.Add(-1); return nil }
+func (f *fake) Latest() (*recording.Recording, time.Time) { return &recording.Recording{}, time.Now() }
+func (f *fake) LastMinute() *recording.Recording          { return &recording.Recording{} }
+func (f *fake) Done() <-chan struct{}                     { return f.done }
+func (f *fake) Close() error                              { f.open.Add(-1); return nil }
 
 // sleeper starts a process that waits, and ends it with the test.
 func sleeper(t *testing.T) *exec.Cmd {
