@@ -49,12 +49,6 @@ func reduceX86(run *interpreter) (Row, bool) {
 	return makeRow(rule, s.cfa.offset, slot, 0)
 }
 
-// Offsets in the ucontext of an x86-64 signal frame, which is on top of the stack.
-const (
-	signalSP = 160
-	signalPC = 168
-)
-
 // reduceX86Expression knows the three expressions that stand for a CFA in practice.
 func reduceX86Expression(run *interpreter) (Row, bool) {
 	s := &run.state
