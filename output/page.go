@@ -30,14 +30,19 @@ func (p *page) heading(format string, arguments ...any) {
 
 // paragraph wraps text to the page; the first line begins with lead, the rest are indented
 // as far.
-func (p *page) paragraph(lead, text string) {
-	indent := strings.Repeat(" ", columns(lead))
+func (p *page) paragraph(lead, text string) { p.paragraphAfter(lead, columns(lead), text) }
+
+// paragraphAfter is paragraph with a lead that takes another number of columns than it has
+// characters, because it holds colours.
+func (p *page) paragraphAfter(lead string, width int, text string) {
+	indent := strings.Repeat(" ", width)
 	line := lead
+	hidden := columns(lead) - width
 	empty := true
 	for _, word := range strings.Fields(text) {
-		if !empty && columns(line)+1+columns(word) > pageWidth {
+		if !empty && columns(line)-hidden+1+columns(word) > pageWidth {
 			p.line("%s", line)
-			line, empty = indent, true
+			line, empty, hidden = indent, true, 0
 		}
 		if !empty {
 			line += " "

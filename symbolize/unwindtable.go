@@ -17,12 +17,7 @@ func (f *File) UnwindTable() (table *unwind.Table, err error) {
 
 // UnwindTable makes the table of the file behind one of the Mappings.
 func (s *Symbolizer) UnwindTable(m Mapping) (*unwind.Table, error) {
-	s.mu.Lock()
-	var file *File
-	if r := s.history.at(m.Start); r != nil && r.Mapping == m {
-		file = s.modules.fileOf(r)
-	}
-	s.mu.Unlock()
+	file := s.fileBehind(m)
 	if file == nil {
 		return nil, fmt.Errorf("make the unwind table of %s: no ELF file is mapped there", m.Path)
 	}

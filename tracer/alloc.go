@@ -45,7 +45,7 @@ func (f *allocFamily) name() string { return "alloc" }
 // load sets the constants for the target's allocator and loads the programs.
 func (f *allocFamily) load(_ context.Context, k *kernel, t *tracee) error {
 	f.kernel, f.tracee = k, t
-	f.returns = returnsSeen(k.features, t.options)
+	f.returns = returnsSeen(k.features, t)
 	spec, err := bpf.LoadAlloc()
 	if err != nil {
 		return fmt.Errorf("read the allocation probes: %w", err)
@@ -61,18 +61,6 @@ func (f *allocFamily) load(_ context.Context, k *kernel, t *tracee) error {
 		return err
 	}
 	return f.plan()
-}
-
-// returnsSeen chooses how returns of the allocator's entries are seen: with sessions only
-// those of sampled calls; without, all of them, and only where the trace must be exact.
-func returnsSeen(features probe.Features, o Options) bpf.AllocReturns {
-	switch {
-	case features.Session:
-		return bpf.AllocReturnsRETURNS_SESSION
-	case o.Exact:
-		return bpf.AllocReturnsRETURNS_ALL
-	}
-	return bpf.AllocReturnsRETURNS_UNSEEN
 }
 
 // kindOf is how the program of that name is attached.

@@ -37,6 +37,9 @@ func (f *allocFamily) collect(_ context.Context, rec *recording.Recording, names
 	}
 	a.Series = f.course.points()
 	rec.Allocation = a
+	if note := f.returnsNote(); note != "" {
+		rec.Notes = append(rec.Notes, note)
+	}
 	return nil
 }
 

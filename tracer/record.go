@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"runtime"
 
-	"golang.org/x/sys/unix"
-
 	"memtrace/bpf"
 	"memtrace/tracer/recording"
 )
@@ -57,10 +55,7 @@ func (s *Session) describe() recording.Session {
 	if o.Exact {
 		d.SampleBytes = 0
 	}
-	var name unix.Utsname
-	if err := unix.Uname(&name); err == nil {
-		d.Kernel = unix.ByteSliceToString(name.Release[:])
-	}
+	d.Kernel = kernelRelease()
 	return d
 }
 

@@ -41,6 +41,9 @@ func Open(ctx context.Context, options Options) (_ *Session, err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
+	if err := refuseNested(); err != nil {
+		return nil, err
+	}
 	s.tracee = &tracee{pid: options.PID, options: s.options}
 	if s.tracee.target, err = target.Open(ctx, options.PID); err != nil {
 		return nil, err

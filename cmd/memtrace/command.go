@@ -22,6 +22,7 @@ type command struct {
 // commands lists the subcommands in the order of the help.
 func commands() []command {
 	return []command{
+		{"doctor", "what this kernel, these privileges and this process allow, and what to do", runDoctor},
 		{"heap", "what glibc holds right now: live, free, free and resident, per arena", runHeap},
 		{"serve", "trace without end and serve Prometheus metrics", runServe},
 		{"soak", "sample for hours, then say: plateau, leak, steps, or still warming up", runSoak},
