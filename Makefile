@@ -5,7 +5,7 @@ GO     ?= go
 FUZZ_TIME ?= 30s
 DURATION  ?= 10s
 
-.PHONY: all build run test check generate bench fuzz clean
+.PHONY: all build run test test-vm check generate bench fuzz clean
 
 all: build
 
@@ -17,8 +17,13 @@ run: build
 	@GO='$(GO)' scripts/run '$(PID)' '$(DURATION)'
 
 test:
-	@scripts/install-packages test
+	@scripts/install-packages test vm
 	$(GO) run ./scripts/runtests
+
+# test-vm runs the kernel tests on other kernels and on arm64, in emulated machines.
+test-vm:
+	@scripts/install-packages test vm
+	$(GO) test -count=1 -v ./scripts/vm
 
 check:
 	@scripts/install-packages generate

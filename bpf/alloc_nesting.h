@@ -72,11 +72,38 @@ static __always_inline void remember_outer(struct pt_regs *ctx, struct alloc_thr
 	t->outer_entry = nests_anywhere ? bpf_get_attach_cookie(ctx) : 0;
 }
 
-/* jumped_to tells whether the outer call, at the same stack pointer, has jumped here. A
- * probed return shows another address than the outer call found. */
+struct xol_area {
+	unsigned long vaddr;
+} __attribute__((preserve_access_index));
+
+struct uprobes_state {
+	struct xol_area *xol_area;
+} __attribute__((preserve_access_index));
+
+struct mm_struct {
+	struct uprobes_state uprobes_state;
+} __attribute__((preserve_access_index));
+
+struct task_struct {
+	struct mm_struct *mm;
+} __attribute__((preserve_access_index));
+
+/*
+ * returns_to_probe tells whether an address is where probed functions return to: the kernel
+ * put it over the caller's when the outer call was entered. Whose probe it is does not
+ * matter: another tracer of another process is enough for a trampoline in this one.
+ */
+static __noinline bool returns_to_probe(__u64 address)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return address == BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+}
+
+/* jumped_to tells whether the outer call, at the same stack pointer, has jumped here. */
 static __always_inline bool jumped_to(struct pt_regs *ctx, struct alloc_thread *t, __u32 does, __u64 address)
 {
-	if (address != t->outer_return && t->call.sp != t->outer_sp)
+	if (address != t->outer_return && !returns_to_probe(address))
 		return false;
 	if (rank(t->outer_does) > rank(does))
 		return true;

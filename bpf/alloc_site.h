@@ -40,8 +40,9 @@ static __always_inline __u64 site_id(__u64 stack, __u32 entry)
 	return id ? id : 1;
 }
 
-/* site_of finds a site or makes it. */
-static __always_inline struct alloc_site *site_of(__u64 id, __u64 stack, __u32 entry)
+/* site_of finds a site or makes it. It is not inlined: what it puts on the program's stack
+ * would lie there while stacks are walked, and kernels before 6.13 allow 512 bytes in all. */
+static __noinline struct alloc_site *site_of(__u64 id, __u64 stack, __u32 entry)
 {
 	struct alloc_site *site = bpf_map_lookup_elem(&alloc_sites, &id);
 
@@ -57,8 +58,8 @@ static __always_inline struct alloc_site *site_of(__u64 id, __u64 stack, __u32 e
 	return site;
 }
 
-/* share_of finds the current thread's share of a site or makes it. */
-static __always_inline struct alloc_share *share_of(__u64 site, __u32 slot)
+/* share_of finds the current thread's share of a site or makes it; not inlined, as site_of. */
+static __noinline struct alloc_share *share_of(__u64 site, __u32 slot)
 {
 	struct alloc_share_key key = { .site = site, .slot = slot };
 	struct alloc_share *share = bpf_map_lookup_elem(&alloc_shares, &key);

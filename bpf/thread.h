@@ -9,6 +9,7 @@
 #ifndef MEMTRACE_THREAD_H
 #define MEMTRACE_THREAD_H
 
+#include "filter.h"
 #include "losses.h"
 
 /* The most threads that are told apart; set at load, sized for the target. */
@@ -19,7 +20,8 @@
 #define SLOT_NONE 0
 #define SLOT_OVERFLOW 1
 #define SLOT_FIRST 2
-/* The thread runs another program than the one that is traced: no map has this index. */
+/* The thread runs another program than the one that is traced, or is a child that borrows its
+ * memory (vfork) and with it the probes: no map has this index. */
 #define SLOT_GONE 0xffffffffU
 
 #define THREAD_NAME 16 /* TASK_COMM_LEN */
@@ -73,7 +75,7 @@ shared_function __u32 new_thread(void)
 
 	if (!count || !programs)
 		return SLOT_OVERFLOW;
-	if (*programs)
+	if (*programs || !filter_current())
 		return SLOT_GONE;
 	slot = __sync_fetch_and_add(count, 1) + SLOT_FIRST;
 	thread = bpf_map_lookup_elem(&threads, &slot);

@@ -6,6 +6,7 @@ package workload
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -25,18 +26,46 @@ func Dir() string {
 
 // Build compiles the workload source with gcc (g++ for .cc) into a directory of the test
 // and returns the program's path. Flags follow "-O2 -g -pthread", so they can overrule them.
+// Where there is no compiler, in a virtual machine, the program was built before.
 func Build(t testing.TB, source string, flags ...string) string {
 	t.Helper()
+	if directory := os.Getenv(BuiltBefore); directory != "" {
+		program := filepath.Join(directory, BuiltName(source, flags...))
+		if _, err := os.Stat(program); err != nil {
+			t.Fatalf("%v: add it to the programs that scripts/vm builds", err)
+		}
+		return program
+	}
 	program := filepath.Join(t.TempDir(), strings.TrimSuffix(source, filepath.Ext(source)))
-	compiler := "gcc"
+	if err := Compile("gcc", program, source, flags...); err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+// BuiltBefore is the environment variable that names the directory of programs that were
+// built before, each under its BuiltName.
+const BuiltBefore = "MEMTRACE_TEST_WORKLOADS"
+
+// BuiltName is the file name of a program that was built before.
+func BuiltName(source string, flags ...string) string {
+	name := strings.TrimSuffix(source, filepath.Ext(source))
+	for _, flag := range flags {
+		name += strings.NewReplacer("/", "_", " ", "_").Replace(flag)
+	}
+	return name
+}
+
+// Compile makes a program of a workload source with that gcc, or the g++ of the same name.
+func Compile(compiler, program, source string, flags ...string) error {
 	if strings.HasSuffix(source, ".cc") {
-		compiler = "g++"
+		compiler = strings.Replace(compiler, "gcc", "g++", 1)
 	}
 	arguments := append([]string{"-O2", "-g", "-pthread", "-o", program, filepath.Join(Dir(), source)}, flags...)
 	if out, err := exec.Command(compiler, arguments...).CombinedOutput(); err != nil {
-		t.Fatalf("%s %s: %v\n%s", compiler, strings.Join(arguments, " "), err, out)
+		return fmt.Errorf("%s %s: %w\n%s", compiler, strings.Join(arguments, " "), err, out)
 	}
-	return program
+	return nil
 }
 
 // Process is a workload that runs under the control of a test.

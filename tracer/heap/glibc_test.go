@@ -18,7 +18,7 @@ import (
 // fetchGlibc unpacks the C library of a Debian release and returns its directory.
 func fetchGlibc(t *testing.T, release string, packages ...string) string {
 	t.Helper()
-	command := exec.Command("../../scripts/fetch-glibc", append([]string{release}, packages...)...)
+	command := exec.Command("../../scripts/fetch-packages", append([]string{release}, packages...)...)
 	var problems bytes.Buffer
 	command.Stderr = &problems
 	out, err := command.Output()
