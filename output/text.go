@@ -22,6 +22,7 @@ func textSections() []textSection {
 		textThreads,
 		textSizes,
 		textSites,
+		textScheduling,
 		textHeap,
 	}
 }

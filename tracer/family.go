@@ -61,6 +61,8 @@ type threadName struct {
 // others read from comes first. Each family's file adds its row here.
 var familyTable = []familyRow{
 	{"exec", newExecFamily, func(Options) bool { return true }},
+	// The scheduler probes give every thread its slot, which is safe before others run.
+	{"sched", newSchedFamily, func(o Options) bool { return o.probes("sched") }},
 	{"alloc", newAllocFamily, func(o Options) bool { return o.probes("alloc") }},
 	{"heap", newHeapFamily, func(o Options) bool { return o.probes("arena") }},
 }
