@@ -19,6 +19,7 @@ func textSections() []textSection {
 		textHeader,
 		textFindings,
 		textSummary,
+		textProcesses,
 		textThreads,
 		textSizes,
 		textSites,

@@ -65,6 +65,7 @@ var familyTable = []familyRow{
 	{"sched", newSchedFamily, func(o Options) bool { return o.probes("sched") }},
 	{"alloc", newAllocFamily, func(o Options) bool { return o.probes("alloc") }},
 	{"heap", newHeapFamily, func(o Options) bool { return o.probes("arena") }},
+	{"fork", newForkFamily, func(o Options) bool { return o.FollowForks }},
 }
 
 // familyRow is one row of familyTable.

@@ -31,8 +31,10 @@ type Options struct {
 	SampleBytes uint64
 	// MaxOverhead bounds the target's slowdown, as a fraction; 0 = no bound.
 	MaxOverhead float64
-	// FollowForks traces children too.
+	// FollowForks traces the allocations of children too.
 	FollowForks bool
+	// children is what all followers of one trace share: how many children are traced.
+	children *childBudget
 	// Top is the number of sites whose details are kept; 0 = all that the maps hold.
 	Top int
 	// HeapEvery is how old the reading of the heap in a snapshot of a running trace may be;

@@ -59,7 +59,7 @@ func parseTrace(e *environment, arguments []string) (*traceFlags, error) {
 	flags.BoolVar(&t.options.Exact, "exact", false, "take every call's stack, leave out failed calls, no duty cycle")
 	flags.Var(&overhead, "max-overhead", "hold the target's slowdown to this by pausing the probes; off never does")
 	flags.Var(&sample, "sample-bytes", "mean bytes between two stacks taken")
-	flags.BoolVar(&t.options.FollowForks, "follow-forks", false, "trace children too")
+	flags.BoolVar(&t.options.FollowForks, "follow-forks", false, "trace what children allocate too")
 	flags.IntVar(&t.options.Top, "top", output.DefaultTop, "rows per table")
 	flags.StringVarP(&t.format, "format", "f", "text", "format on standard output: text, json or folded")
 	flags.StringArrayVarP(&t.outputs, "output", "o", nil, "write this file too; repeatable; the suffix chooses the format")
