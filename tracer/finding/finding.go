@@ -24,6 +24,11 @@ var judges = []judge{
 	mainArenaFragmentation,
 	thresholdDrift,
 	trimEffect,
+	lockConvoy,
+	lockContention,
+	arenaLockContention,
+	futexStorm,
+	cpuContention,
 }
 
 // Judge returns the findings of a recording, the most severe first. It never returns nil.

@@ -1,0 +1,48 @@
+package finding
+
+import (
+	"fmt"
+
+	"memtrace/tracer/recording"
+)
+
+// What is worth a word: a fifth of a thread lost to waiting, by waits long enough that the
+// cost of sleeping and waking does not explain them.
+const (
+	contendedSleepers = 0.2
+	severeSleepers    = 1.0
+	contendedWaits    = 20
+	contendedWaitNS   = 200_000
+)
+
+// lockContention says that one long holder keeps the others waiting.
+func lockContention(rec *recording.Recording) []recording.Finding {
+	found := []recording.Finding{}
+	for _, c := range contentions(rec) {
+		if c.lock.Kind == "arena" || c.isConvoy() || !c.isContended() {
+			continue
+		}
+		severity := recording.Medium
+		if c.sleepers >= severeSleepers {
+			severity = recording.High
+		}
+		found = append(found, recording.Finding{
+			Kind:     "lock-contention",
+			Severity: severity,
+			Subject:  c.subject(),
+			Summary: fmt.Sprintf("%s waited %d times, half of them longer than %s; %s slept at the lock on average",
+				count(c.members, "thread"), c.lock.Waits, span(c.lock.WaitNS.P50), threadsOf(c.sleepers)),
+			Evidence: c.evidence(),
+			Next:     fmt.Sprintf("shorten what is done under the lock, or give readers a copy: %s", c.holder()),
+		})
+	}
+	return found
+}
+
+// isContended tells whether threads lose time at the lock in long waits.
+func (c contention) isContended() bool {
+	return c.members >= 2 && c.lock.Waits >= contendedWaits && c.sleepers >= contendedSleepers && c.lock.WaitNS.P50 >= contendedWaitNS
+}
+
+// threadsOf writes a mean number of threads: "0.4 threads".
+func threadsOf(mean float64) string { return figure(mean) + " threads" }
