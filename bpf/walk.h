@@ -129,6 +129,29 @@ static __noinline enum step guess(struct walk *w)
 	return STEP_ON;
 }
 
+/* at_entry tells whether the walk stands at the first instructions of a function whose probe
+ * asks for its caller: nothing has been pushed yet. */
+static __always_inline bool at_entry(struct walk *w)
+{
+	return w->interrupted && !w->stack.depth && (w->flags & STACK_RETURNING);
+}
+
+/* leave_entry steps from there to the caller, without a row: a C library built without call
+ * frame information (musl) has none. */
+static __noinline enum step leave_entry(struct walk *w)
+{
+	__u64 pc = w->link;
+
+#if !defined(__TARGET_ARCH_arm64)
+	if (!read_word(w, w->sp, &pc))
+		return STEP_STOP;
+	w->sp += WORD;
+#endif
+	w->pc = CODE_ADDRESS(pc);
+	w->interrupted = false;
+	return STEP_ON;
+}
+
 /* leave_signal steps from the kernel's frame of a signal handler to what was interrupted. */
 static __noinline enum step leave_signal(struct walk *w)
 {
@@ -177,7 +200,7 @@ static __always_inline enum step step_by(struct walk *w, __u64 row)
 
 static __always_inline enum step step_oddly(struct walk *w, __u64 row)
 {
-	return guess(w);
+	return at_entry(w) ? leave_entry(w) : guess(w);
 }
 
 #else
@@ -217,6 +240,8 @@ static __noinline enum step step_oddly(struct walk *w, __u64 row)
 			cfa += WORD;
 		break;
 	default:
+		if (at_entry(w))
+			return leave_entry(w);
 		w->interrupted = false;
 		return guess(w);
 	}

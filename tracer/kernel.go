@@ -33,7 +33,7 @@ type capacity struct {
 
 // Bounds of the capacity: a thread costs about 3 KiB in all families, a stack 1 KiB.
 const (
-	minThreads = 1 << 10
+	minThreads = 1 << 13
 	maxThreads = 1 << 16
 	maxStacks  = 1 << 15
 )

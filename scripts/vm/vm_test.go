@@ -19,7 +19,7 @@ const bootTimeout = 10 * time.Minute
 // suites are the packages whose tests run in the machines, and which of their tests: those
 // that need no compiler and no other program there.
 var suites = []struct{ name, tests string }{
-	{"tracer", "TestExactCounts/8_threads|TestSampledCounts|TestIdentities|TestTwoSessions|TestFollowForks"},
+	{"tracer", "TestExactCounts/8_threads|TestSampledCounts|TestIdentities|TestTwoSessions|TestFollowForks|TestConfinedProcess|TestHeldProcesses|TestScheduling"},
 	{"tracer/probe", "TestAttachCountsAllThreads|TestReturnProbe|TestTargetExits|TestNothingRemains"},
 	{"tracer/heap", "TestSnapshotEqualsMallinfo/^(holes|fast_bins|thread_arenas|mmapped_chunks|drift)$"},
 	{"cmd/memtrace", "TestDoctorOn|TestFirstAllocation|TestDurationEndsTheCommand|TestHeapCommand"},
@@ -35,6 +35,7 @@ var programs = []struct {
 	{"counts.c", []string{"-fno-builtin", "-fno-omit-frame-pointer"}},
 	{"identities.c", nil},
 	{"forks.c", nil},
+	{"confined.c", nil},
 	{"calls.c", nil},
 	{"heapshape.c", nil},
 	{"ticker.c", nil},
