@@ -24,6 +24,7 @@ func commands() []command {
 	return []command{
 		{"doctor", "what this kernel, these privileges and this process allow, and what to do", runDoctor},
 		{"heap", "what glibc holds right now: live, free, free and resident, per arena", runHeap},
+		{"report", "render a recording or a soak again, in any format", runReport},
 		{"serve", "trace without end and serve Prometheus metrics", runServe},
 		{"soak", "sample for hours, then say: plateau, leak, steps, or still warming up", runSoak},
 	}

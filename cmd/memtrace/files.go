@@ -86,7 +86,12 @@ func unwritable(path string, err error) error {
 }
 
 // write renders the recording into a new file and puts it in its place.
-func (o outputFile) write(rec *recording.Recording, options output.Options) (err error) {
+func (o outputFile) write(rec *recording.Recording, options output.Options) error {
+	return o.writeBy(func(w io.Writer) error { return o.format.Write(w, rec, options) })
+}
+
+// writeBy lets a function write a new file, and puts it in its place.
+func (o outputFile) writeBy(write func(io.Writer) error) (err error) {
 	file, err := o.create()
 	if err != nil {
 		return err
@@ -96,7 +101,7 @@ func (o outputFile) write(rec *recording.Recording, options output.Options) (err
 			os.Remove(file.Name())
 		}
 	}()
-	if err := render(file, o.format, rec, options); err != nil {
+	if err := buffered(file, write); err != nil {
 		file.Close()
 		return fmt.Errorf("write %s: %w", o.path, err)
 	}
@@ -112,9 +117,14 @@ func (o outputFile) write(rec *recording.Recording, options output.Options) (err
 
 // render writes the recording through a buffer.
 func render(w io.Writer, format output.Format, rec *recording.Recording, options output.Options) error {
-	buffered := bufio.NewWriterSize(w, 1<<16)
-	if err := format.Write(buffered, rec, options); err != nil {
+	return buffered(w, func(w io.Writer) error { return format.Write(w, rec, options) })
+}
+
+// buffered lets a function write through a buffer.
+func buffered(w io.Writer, write func(io.Writer) error) error {
+	buffer := bufio.NewWriterSize(w, 1<<16)
+	if err := write(buffer); err != nil {
 		return err
 	}
-	return buffered.Flush()
+	return buffer.Flush()
 }
