@@ -84,6 +84,9 @@ func (e *environment) tracePID(ctx context.Context, flags *traceFlags, command *
 	if err := session.Attach(ctx); err != nil {
 		return nil, err
 	}
+	if err := dropPrivileges(len(flags.outputs) > 0); err != nil {
+		return nil, err
+	}
 	if err := writeReadyFile(flags.readyFile, flags.options.PID); err != nil {
 		return nil, err
 	}

@@ -105,6 +105,8 @@ type event struct {
 func (t *tally) test(arguments []string) error {
 	command := exec.Command("go", append([]string{"test", "-json", "-timeout", packageTimeout}, arguments...)...)
 	command.Stderr = os.Stderr
+	// As memtrace is built: with cgo it could not drop its privileges.
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	stdout, err := command.StdoutPipe()
 	if err != nil {
 		return err

@@ -40,11 +40,15 @@ func (t *Target) search(order []Mapping) error {
 	t.Allocator, t.Others, t.Wrappers = Allocator{}, nil, nil
 	var unknown string
 	var facts executableFacts
+	var hidden *Refusal // the first file that is out of reach
 	for i, m := range order {
 		o, err := t.openObject(m)
 		if err != nil {
 			if i == 0 || errors.Is(err, os.ErrPermission) {
 				return t.objectRefusal(m, err)
+			}
+			if hidden == nil {
+				errors.As(err, &hidden)
 			}
 			continue
 		}
@@ -55,6 +59,9 @@ func (t *Target) search(order []Mapping) error {
 			unknown = t.consider(o, i == 0, facts.static, unknown)
 		}
 		o.Close()
+	}
+	if hidden != nil && unknown == "" && t.Allocator.Name == "" {
+		return hidden
 	}
 	return t.verdict(unknown, facts)
 }
@@ -157,7 +164,10 @@ func factsOf(o *object) executableFacts {
 
 // objectRefusal explains why the executable itself cannot be read.
 func (t *Target) objectRefusal(m Mapping, err error) error {
+	var refusal *Refusal
 	switch {
+	case errors.As(err, &refusal):
+		return refusal
 	case errors.Is(err, os.ErrPermission):
 		return t.readRefusal(err)
 	case errors.Is(err, os.ErrNotExist):

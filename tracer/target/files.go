@@ -25,15 +25,24 @@ func (t *Target) OpenMapped(m Mapping) (*os.File, error) {
 		return named(direct, m.Path)
 	}
 	byPath, pathErr := t.OpenBeneath(m.Path)
+	if errors.Is(pathErr, os.ErrNotExist) && errors.Is(err, os.ErrPermission) {
+		return nil, t.outOfReach(m)
+	}
 	if pathErr != nil {
 		return nil, fmt.Errorf("open %s as process %d maps it: %w", m.Path, t.PID, errors.Join(pathErr, err))
 	}
 	var stat unix.Stat_t
 	if statErr := unix.Fstat(int(byPath.Fd()), &stat); statErr != nil || stat.Ino != m.Inode || m.Deleted {
 		byPath.Close()
-		return nil, fmt.Errorf("open %s: the file was replaced since process %d mapped it, and the mapped one is out of reach: %w; run as root, or with CAP_CHECKPOINT_RESTORE", m.Path, t.PID, err)
+		return nil, t.outOfReach(m)
 	}
 	return byPath, nil
+}
+
+// outOfReach refuses a file that only map_files leads to.
+func (t *Target) outOfReach(m Mapping) error {
+	return refuse("run as root, or with CAP_CHECKPOINT_RESTORE",
+		"%s was deleted or replaced since process %d mapped it, and the mapped file is out of reach", m.Path, t.PID)
 }
 
 // OpenBeneath opens a regular file by the process's own path: absolute, inside its root,
