@@ -5,7 +5,7 @@ GO     ?= go
 FUZZ_TIME ?= 30s
 DURATION  ?= 10s
 
-.PHONY: all build run test test-vm check generate bench fuzz clean
+.PHONY: all build run test test-vm check generate bench fuzz endurance clean
 
 all: build
 
@@ -40,6 +40,11 @@ bench:
 
 fuzz:
 	@FUZZ_TIME='$(FUZZ_TIME)' scripts/fuzz
+
+# endurance repeats what tests do a few times a thousand times, or a hundred.
+endurance:
+	@scripts/install-packages test
+	MEMTRACE_ENDURANCE=1 $(GO) test -count=1 -timeout 2h -run 'Cycles|AgainAndAgain' ./tracer ./cmd/memtrace
 
 clean:
 	rm -rf bin
