@@ -22,6 +22,7 @@ type command struct {
 // commands lists the subcommands in the order of the help.
 func commands() []command {
 	return []command{
+		{"diff", "compare two recordings or two soaks: what changed, and whether it helped", runDiff},
 		{"doctor", "what this kernel, these privileges and this process allow, and what to do", runDoctor},
 		{"heap", "what glibc holds right now: live, free, free and resident, per arena", runHeap},
 		{"report", "render a recording or a soak again, in any format", runReport},

@@ -22,12 +22,13 @@ const module = "memtrace"
 // directory and all below it that have no row of their own. internal/ serves tests.
 var mayImport = map[string][]string{
 	"bpf":              {},
-	"cmd":              {"cmd", "tracer", "tracer/target", "tracer/probe", "tracer/heap", "tracer/finding", "tracer/recording", "symbolize", "output", "internal"},
+	"cmd":              {"cmd", "tracer", "tracer/target", "tracer/probe", "tracer/heap", "tracer/finding", "tracer/compare", "tracer/recording", "symbolize", "output", "internal"},
 	"tracer":           {"tracer", "tracer/target", "tracer/probe", "tracer/heap", "tracer/finding", "tracer/recording", "bpf", "symbolize", "symbolize/unwind"},
 	"tracer/target":    {"tracer/target", "tracer/probe", "tracer/recording", "symbolize"},
 	"tracer/probe":     {"tracer/probe", "tracer/recording", "bpf", "symbolize"},
 	"tracer/heap":      {"tracer/heap", "tracer/target", "tracer/recording", "symbolize"},
 	"tracer/finding":   {"tracer/finding", "tracer/recording"},
+	"tracer/compare":   {"tracer/compare", "tracer/finding", "tracer/recording"},
 	"tracer/recording": {},
 	"symbolize":        {"symbolize", "symbolize/unwind", "tracer/recording"},
 	"symbolize/unwind": {"symbolize/unwind"},
