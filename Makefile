@@ -23,7 +23,7 @@ test:
 # test-vm runs the kernel tests on other kernels and on arm64, in emulated machines.
 test-vm:
 	@scripts/install-packages test vm
-	$(GO) test -count=1 -v ./scripts/vm
+	$(GO) test -count=1 -timeout 30m -v ./scripts/vm
 
 check:
 	@scripts/install-packages generate

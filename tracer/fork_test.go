@@ -1,6 +1,7 @@
 package tracer
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,7 +25,12 @@ func TestFollowForks(t *testing.T) {
 		}
 		pids[pid] = true
 	}
-	workload.Eventually(t, "all children are traced as what they are now", func() bool { return tracedNow(s, pids) })
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(tracedNow(s, pids))
+		}
+	})
+	workload.Eventually(t, "all children are traced as what they are now", func() bool { all, _ := tracedNow(s, pids); return all })
 	p.Say(t, "go")
 	p.Expect(t, "done")
 	rec := finishSession(t, s)
@@ -62,19 +68,20 @@ func TestFollowForks(t *testing.T) {
 }
 
 // tracedNow tells whether sessions for exactly these processes are attached.
-func tracedNow(s *Session, pids map[int]bool) bool {
+func tracedNow(s *Session, pids map[int]bool) (all bool, state string) {
 	for _, f := range s.families {
 		if f, ok := f.(*forkFamily); ok {
-			return attachedTo(f, pids)
+			f.mutex.Lock()
+			defer f.mutex.Unlock()
+			return attachedTo(f, pids), fmt.Sprintf("%v, ended %d, missed %+v", f.traced, len(f.done), f.lost)
 		}
 	}
-	return false
+	return false, "no family follows children"
 }
 
 // attachedTo tells whether all children are traced, one of them as the program it executed.
+// The lock is held.
 func attachedTo(f *forkFamily, pids map[int]bool) bool {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
 	again := false
 	for pid := range pids {
 		if f.traced[pid] == "" {

@@ -175,14 +175,31 @@ func TestHeldProcesses(t *testing.T) {
 		})
 	})
 	t.Run("under ptrace", func(t *testing.T) {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
 		p := startKind(t, program)
-		if err := unix.PtraceSeize(p.PID()); err != nil {
+		seized := make(chan error, 1)
+		go debug(p.PID(), seized)
+		if err := <-seized; err != nil {
 			t.Fatal(err)
 		}
 		traceCalls(t, p, "glibc", nil)
 	})
+}
+
+// debug attaches to a process as a debugger does, tells whether it could, and lets the process
+// go on at every stop, until it ends. The kernel wants all of this from one thread.
+func debug(pid int, seized chan<- error) {
+	runtime.LockOSThread()
+	err := unix.PtraceSeize(pid)
+	seized <- err
+	for err == nil {
+		var status unix.WaitStatus
+		if _, err = unix.Wait4(pid, &status, unix.WALL, nil); err == nil && status.Stopped() {
+			err = unix.PtraceCont(pid, int(status.StopSignal()))
+		}
+		if status.Exited() || status.Signaled() {
+			return
+		}
+	}
 }
 
 // TestSetuidProcess: an executable that nobody may read and that changes the user it runs as

@@ -14,12 +14,12 @@ import (
 )
 
 // bootTimeout bounds one machine, from power on to the verdict.
-const bootTimeout = 10 * time.Minute
+const bootTimeout = 6 * time.Minute
 
 // suites are the packages whose tests run in the machines, and which of their tests: those
 // that need no compiler and no other program there.
 var suites = []struct{ name, tests string }{
-	{"tracer", "TestExactCounts/8_threads|TestSampledCounts|TestIdentities|TestTwoSessions|TestFollowForks|TestConfinedProcess|TestHeldProcesses|TestScheduling"},
+	{"tracer", "TestExactCounts/8_threads|TestSampledCounts|TestIdentities|TestTwoSessions|TestConfinedProcess|TestHeldProcesses|TestSchedulingOfEnded"},
 	{"tracer/probe", "TestAttachCountsAllThreads|TestReturnProbe|TestTargetExits|TestNothingRemains"},
 	{"tracer/heap", "TestSnapshotEqualsMallinfo/^(holes|fast_bins|thread_arenas|mmapped_chunks|drift)$"},
 	{"cmd/memtrace", "TestDoctorOn|TestFirstAllocation|TestDurationEndsTheCommand|TestHeapCommand"},
@@ -34,7 +34,7 @@ var programs = []struct {
 	{"counts.c", []string{"-fno-builtin", "-fno-omit-frame-pointer", "-static"}},
 	{"counts.c", []string{"-fno-builtin", "-fno-omit-frame-pointer"}},
 	{"identities.c", nil},
-	{"forks.c", nil},
+	{"sched.c", nil},
 	{"confined.c", nil},
 	{"calls.c", nil},
 	{"heapshape.c", nil},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"os"
 	"strings"
 	"testing"
 )
@@ -159,4 +160,21 @@ func forgedLibrary(functions ...string) []byte {
 	file.Write(strs)
 	binary.Write(&file, binary.LittleEndian, sections)
 	return file.Bytes()
+}
+
+// FuzzStat: a process names itself, so the line holds what it likes between the parentheses.
+func FuzzStat(f *testing.F) {
+	own, err := os.ReadFile("/proc/self/stat")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(own)
+	f.Add([]byte("1 (a) (b) R 1 2) S 0 1 1 0 -1 4194560 1 1 1 1 1 1 1 1 20 0 3 0 77 1 1"))
+	f.Add([]byte("1 )("))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		s, err := parseStat(text)
+		if err == nil && len(s.comm) > len(text) {
+			t.Fatalf("%+v", s)
+		}
+	})
 }
