@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"memtrace/output"
@@ -119,12 +120,14 @@ func writeReadyFile(path string, pid int) error {
 	if path == "" {
 		return nil
 	}
-	whole := path + ".part"
-	if err := os.WriteFile(whole, fmt.Appendf(nil, "%d\n", pid), 0o644); err != nil {
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
 		return unwritable(path, err)
 	}
-	if err := os.Rename(whole, path); err != nil {
-		return errors.Join(unwritable(path, err), os.Remove(whole))
+	_, err = fmt.Fprintf(file, "%d\n", pid)
+	const readable = 0o644
+	if err := errors.Join(err, file.Chmod(readable), file.Close(), os.Rename(file.Name(), path)); err != nil {
+		return errors.Join(unwritable(path, err), os.Remove(file.Name()))
 	}
 	return nil
 }
