@@ -54,6 +54,7 @@ func formats() []Format {
 		{"json", []string{".json"}, JSON},
 		{"", []string{".json.gz"}, JSONGzip},
 		{"folded", []string{".folded"}, Folded},
+		{"", []string{".html"}, HTML},
 	}
 }
 

@@ -29,13 +29,20 @@ func textHeap(p *page, rec *recording.Recording) {
 	p.heading("Heap at the end of the trace")
 	p.line("%s", p.bold(clip(heapSentence(rec.Heap), pageWidth)))
 	heapBody(p, rec.Heap)
-	if before := rec.HeapBefore; before != nil {
-		p.line("")
-		p.paragraph("", "since the start: live "+change(before.LiveBytes(), rec.Heap.LiveBytes())+
-			", free and resident "+change(before.Ledger.ArenaFreeResidentBytes, rec.Heap.Ledger.ArenaFreeResidentBytes)+
-			", resident in all "+change(before.Ledger.RSSBytes, rec.Heap.Ledger.RSSBytes)+
-			fmt.Sprintf(", arenas %d → %d", len(before.Arenas), len(rec.Heap.Arenas)))
+	heapSince(p, rec)
+}
+
+// heapSince writes how the heap moved since the start of the trace.
+func heapSince(p *page, rec *recording.Recording) {
+	before := rec.HeapBefore
+	if before == nil {
+		return
 	}
+	p.line("")
+	p.paragraph("", "since the start: live "+change(before.LiveBytes(), rec.Heap.LiveBytes())+
+		", free and resident "+change(before.Ledger.ArenaFreeResidentBytes, rec.Heap.Ledger.ArenaFreeResidentBytes)+
+		", resident in all "+change(before.Ledger.RSSBytes, rec.Heap.Ledger.RSSBytes)+
+		fmt.Sprintf(", arenas %d → %d", len(before.Arenas), len(rec.Heap.Arenas)))
 }
 
 // change writes two sizes and the way between them.
@@ -108,11 +115,16 @@ func heapLedger(p *page, h *recording.Heap) {
 	}
 	p.line("  %s", drawn.String())
 	p.table([]column{{"part", false}, {"bytes", true}, {"share", true}}, rows)
+	p.line("  %s", heapCommitted(l))
+}
+
+// heapCommitted says what of the memory counts against the machine.
+func heapCommitted(l recording.Ledger) string {
 	text := fmt.Sprintf("proportional share %s, committed %s", bytesText(l.PSSBytes), bytesText(l.CommittedBytes))
 	if l.SwapBytes > 0 {
 		text += fmt.Sprintf(", of which %s in swap", bytesText(l.SwapBytes))
 	}
-	p.line("  %s", text)
+	return text
 }
 
 // heapArenas lists the arenas, those that hold most free memory first. Resident, in its top

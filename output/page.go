@@ -17,20 +17,40 @@ type page struct {
 	w      *bufio.Writer
 	top    int
 	colour bool
+	// blocks takes the report in parts instead of as text, for the HTML page, where it is set.
+	blocks *blocks
 }
 
 func (p *page) line(format string, arguments ...any) {
-	fmt.Fprintf(p.w, format+"\n", arguments...)
+	if p.blocks != nil {
+		p.blocks.line(fmt.Sprintf(format, arguments...))
+		return
+	}
+	text := fmt.Sprintf(format, arguments...)
+	for _, line := range strings.Split(text, "\n") {
+		p.w.WriteString(safeLine(line, p.colour))
+		p.w.WriteByte('\n')
+	}
 }
 
 // heading starts a section.
 func (p *page) heading(format string, arguments ...any) {
+	if p.blocks != nil {
+		p.blocks.heading(fmt.Sprintf(format, arguments...))
+		return
+	}
 	p.line("\n%s", p.bold(fmt.Sprintf(format, arguments...)))
 }
 
 // paragraph wraps text to the page; the first line begins with lead, the rest are indented
 // as far.
-func (p *page) paragraph(lead, text string) { p.paragraphAfter(lead, columns(lead), text) }
+func (p *page) paragraph(lead, text string) {
+	if p.blocks != nil {
+		p.blocks.paragraph(lead, text)
+		return
+	}
+	p.paragraphAfter(lead, columns(lead), text)
+}
 
 // paragraphAfter is paragraph with a lead that takes another number of columns than it has
 // characters, because it holds colours.
@@ -84,6 +104,10 @@ type column struct {
 // table writes rows under titles, two spaces between columns, the last column cut at the
 // page's edge.
 func (p *page) table(columnsOf []column, rows [][]string) {
+	if p.blocks != nil {
+		p.blocks.table(columnsOf, rows)
+		return
+	}
 	widths := make([]int, len(columnsOf))
 	titles := make([]string, len(columnsOf))
 	for i, c := range columnsOf {

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -30,6 +31,32 @@ func printable(text string) string {
 	}
 	return b.String()
 }
+
+// safeLine is the last guard of a line of the report: whatever a recording holds, nothing
+// that steers a terminal gets through, except for the report's own colours.
+func safeLine(line string, colours bool) string {
+	if plain(line) {
+		return line
+	}
+	var b strings.Builder
+	for i := 0; i < len(line); {
+		if code := colourCode.FindString(line[i:]); colours && code != "" {
+			b.WriteString(code)
+			i += len(code)
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(line[i:])
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			r = '?'
+		}
+		b.WriteRune(r)
+		i += size
+	}
+	return b.String()
+}
+
+// colourCode is an escape sequence that only changes colours.
+var colourCode = regexp.MustCompile("^\x1b\\[[0-9;]*m")
 
 // plain tells whether all of the text is printable ASCII.
 func plain(text string) bool {

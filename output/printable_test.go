@@ -34,3 +34,20 @@ func FuzzPrintable(f *testing.F) {
 		}
 	})
 }
+
+func TestSafeLine(t *testing.T) {
+	for _, c := range []struct {
+		line    string
+		colours bool
+		want    string
+	}{
+		{"≤ 2 B  █ ±", false, "≤ 2 B  █ ±"},
+		{"\x1b[1;31mhigh\x1b[0m", true, "\x1b[1;31mhigh\x1b[0m"},
+		{"\x1b[1;31mhigh", false, "?[1;31mhigh"},
+		{"\x1b]0;title\a \x1b[2J \u202e \xff", true, "?]0;title? ?[2J ? ?"},
+	} {
+		if got := safeLine(c.line, c.colours); got != c.want {
+			t.Errorf("%q: got %q, want %q", c.line, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package output
+
+import (
+	"embed"
+	"fmt"
+	"html/template"
+	"io"
+
+	"memtrace/tracer/recording"
+)
+
+// The page's template, style and script. They are plain files of this project; the page
+// needs no network.
+//
+//go:embed html
+var htmlFiles embed.FS
+
+// htmlPage is what the template of the page shows.
+type htmlPage struct {
+	Title      string
+	Header     []string
+	Findings   []recording.Finding
+	Ledger     *htmlLedger
+	Sections   []htmlSection
+	Style      template.CSS
+	Script     template.JS
+	ByMemtrace string
+}
+
+// htmlSection is a part of the page; those without content are left out.
+type htmlSection struct {
+	ID, Title string
+	Charts    []*chart
+	Blocks    []block
+	Sites     *htmlSites
+	Locks     []htmlLock
+	Chains    []htmlChain
+}
+
+func (s htmlSection) empty() bool {
+	return len(s.Charts) == 0 && len(s.Blocks) == 0 && s.Sites == nil && len(s.Locks) == 0
+}
+
+// HTML writes the whole recording as one page that works from a file: the judgements first,
+// then what they rest on. It shows the same figures as the text report.
+func HTML(w io.Writer, rec *recording.Recording, o Options) error {
+	page, err := template.New("page.html").Funcs(template.FuncMap{
+		"severity": func(s recording.Severity) int { return s.Rank() },
+	}).ParseFS(htmlFiles, "html/*.html")
+	if err != nil {
+		return fmt.Errorf("read the page's template: %w", err)
+	}
+	style, err := htmlFiles.ReadFile("html/style.css")
+	if err != nil {
+		return fmt.Errorf("read the page's style: %w", err)
+	}
+	script, err := htmlFiles.ReadFile("html/page.js")
+	if err != nil {
+		return fmt.Errorf("read the page's script: %w", err)
+	}
+	view := htmlPage{
+		Title:      fmt.Sprintf("%s (pid %d)", clip(printable(rec.Target.Command), 80), rec.Target.PID),
+		Header:     headerLines(rec),
+		Findings:   printableFindings(rec.Findings),
+		Ledger:     newLedger(rec.Heap),
+		Sections:   htmlSections(rec, o.top()),
+		Style:      template.CSS(style),
+		Script:     template.JS(script),
+		ByMemtrace: "memtrace " + printable(rec.Session.MemtraceVersion),
+	}
+	if err := page.Execute(w, view); err != nil {
+		return fmt.Errorf("write the page: %w", err)
+	}
+	return nil
+}
+
+// headerLines is the text report's header without its first line, the page's title.
+func headerLines(rec *recording.Recording) []string {
+	var lines []string
+	for _, b := range blocksOf(rec, DefaultTop, textHeader) {
+		lines = append(lines, b.Lines...)
+		if b.Text != "" {
+			lines = append(lines, b.Lead+" "+b.Text)
+		}
+	}
+	return lines[min(1, len(lines)):]
+}
+
+// printableFindings makes findings safe to show: they quote names of the target.
+func printableFindings(findings []recording.Finding) []recording.Finding {
+	var safe []recording.Finding
+	for _, f := range findings {
+		f.Kind, f.Severity, f.Summary, f.Next = printable(f.Kind), recording.Severity(printable(string(f.Severity))), printable(f.Summary), printable(f.Next)
+		evidence := map[string]float64{}
+		for name, value := range f.Evidence {
+			evidence[printable(name)] = value
+		}
+		f.Evidence = evidence
+		safe = append(safe, f)
+	}
+	return safe
+}
+
+// htmlSections lists the parts of the page in reading order. A section of the text report
+// that no part shows is added at the end, so that the page lacks nothing.
+func htmlSections(rec *recording.Recording, top int) []htmlSection {
+	text := func(sections ...textSection) []block { return withoutFirstHeading(blocksOf(rec, top, sections...)) }
+	all := []htmlSection{
+		{ID: "allocation", Title: "Allocation", Charts: charts(courseChart(rec)), Blocks: text(textSummary)},
+		{ID: "heap", Title: "Heap at the end of the trace", Charts: charts(arenaChart(rec)), Blocks: text(heapWithoutLedger)},
+		{ID: "rounds", Title: "Rounds", Charts: charts(roundChart(rec)), Blocks: roundBlocks(rec)},
+		{ID: "sites", Title: "Sites, by bytes allocated", Sites: newSites(rec)},
+		{ID: "locks", Title: "Locks", Locks: newLocks(rec, top), Chains: newChains(rec, top)},
+		{ID: "threads", Title: "Threads, by bytes allocated", Blocks: text(textThreads)},
+		{ID: "processes", Title: "Processes", Blocks: text(textProcesses)},
+		{ID: "scheduling", Title: "Scheduling", Blocks: blocksOf(rec, top, textScheduling)},
+		{ID: "sizes", Title: "Sizes", Blocks: text(textSizes)},
+	}
+	all = append(all, otherSections(rec, top)...)
+	all = append(all, htmlSection{ID: "method", Title: "How the numbers were made", Blocks: methodBlocks(rec)})
+	var shown []htmlSection
+	for _, s := range all {
+		if !s.empty() {
+			shown = append(shown, s)
+		}
+	}
+	return shown
+}
+
+func charts(all ...*chart) []*chart {
+	var drawn []*chart
+	for _, c := range all {
+		if c != nil {
+			drawn = append(drawn, c)
+		}
+	}
+	return drawn
+}
+
+// withoutFirstHeading drops the heading that the page's own section repeats.
+func withoutFirstHeading(all []block) []block {
+	if len(all) > 0 && all[0].Heading != "" {
+		return all[1:]
+	}
+	return all
+}
