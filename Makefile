@@ -18,6 +18,7 @@ run: build
 
 test:
 	@scripts/install-packages test vm
+	@FUZZ_TIME=300x scripts/fuzz
 	$(GO) run ./scripts/runtests
 
 # test-vm runs the kernel tests on other kernels and on arm64, in emulated machines.
