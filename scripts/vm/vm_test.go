@@ -19,7 +19,7 @@ const bootTimeout = 6 * time.Minute
 // suites are the packages whose tests run in the machines, and which of their tests: those
 // that need no compiler and no other program there.
 var suites = []struct{ name, tests string }{
-	{"tracer", "TestExactCounts/8_threads|TestSampledCounts|TestIdentities|TestTwoSessions|TestConfinedProcess|TestHeldProcesses|TestSchedulingOfEnded"},
+	{"tracer", "TestExactCounts/8_threads|TestAllProbes|TestSampledCounts|TestIdentities|TestTwoSessions|TestConfinedProcess|TestHeldProcesses|TestSchedulingOfEnded"},
 	{"tracer/probe", "TestAttachCountsAllThreads|TestReturnProbe|TestTargetExits|TestNothingRemains"},
 	{"tracer/heap", "TestSnapshotEqualsMallinfo/^(holes|fast_bins|thread_arenas|mmapped_chunks|drift)$"},
 	{"cmd/memtrace", "TestDoctorOn|TestFirstAllocation|TestDurationEndsTheCommand|TestHeapCommand"},

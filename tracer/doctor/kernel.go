@@ -135,9 +135,9 @@ func (c *checkup) lockdown() {
 func (c *checkup) tracefs() {
 	for _, path := range []string{"/sys/kernel/tracing", "/sys/kernel/debug/tracing"} {
 		if _, err := os.Stat(path + "/events"); err == nil {
-			c.has("tracefs", "%s", path)
+			c.has("tracefs", "%s: futex calls are seen through it", path)
 			return
 		}
 	}
-	c.lacks("tracefs", "not mounted, or not readable", "as root: mount -t tracefs tracefs /sys/kernel/tracing")
+	c.lacks("tracefs", "not mounted, or not readable: no locks are seen without it", "as root: mount -t tracefs tracefs /sys/kernel/tracing")
 }
