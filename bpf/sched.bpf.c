@@ -49,25 +49,6 @@ static __always_inline bool is_traced(__u32 process)
 	return bpf_map_lookup_elem(&targets, &process) != NULL;
 }
 
-/* syscall_of returns the number of the system call that a thread is in, negative when it
- * came into the kernel by an exception or an interrupt. */
-static __always_inline __s64 syscall_of(struct task_struct *task)
-{
-#if defined(__TARGET_ARCH_arm64)
-	struct pt_regs___syscall {
-		__s32 syscallno;
-	} __attribute__((preserve_access_index)) *regs = (void *)bpf_task_pt_regs(task);
-
-	return BPF_CORE_READ(regs, syscallno);
-#else
-	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
-	__u64 number = -1;
-
-	bpf_probe_read_kernel(&number, sizeof(number), &regs->orig_ax);
-	return number;
-#endif
-}
-
 /* sleep_of tells what a thread sleeps for that is about to sleep, or does already. */
 static __always_inline enum sched_sleep sleep_of(struct task_struct *task)
 {

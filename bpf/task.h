@@ -17,6 +17,7 @@ struct sched_info {
 
 struct task_struct {
 	unsigned int __state;
+	unsigned int flags;
 	int exit_state;
 	int on_cpu;
 	__s32 pid;
@@ -66,6 +67,25 @@ static __always_inline __u32 task_slot(struct task_struct *task)
 	if (*slot == SLOT_NONE)
 		*slot = new_task_thread(task);
 	return *slot;
+}
+
+/* syscall_of returns the number of the system call that a thread is in, negative when it
+ * came into the kernel by an exception or an interrupt. */
+static __always_inline __s64 syscall_of(struct task_struct *task)
+{
+#if defined(__TARGET_ARCH_arm64)
+	struct pt_regs___syscall {
+		__s32 syscallno;
+	} __attribute__((preserve_access_index)) *regs = (void *)bpf_task_pt_regs(task);
+
+	return BPF_CORE_READ(regs, syscallno);
+#else
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
+	__u64 number = -1;
+
+	bpf_probe_read_kernel(&number, sizeof(number), &regs->orig_ax);
+	return number;
+#endif
 }
 
 #endif

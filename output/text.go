@@ -23,6 +23,7 @@ func textSections() []textSection {
 		textThreads,
 		textSizes,
 		textSites,
+		textLocks,
 		textScheduling,
 		textHeap,
 	}

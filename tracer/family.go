@@ -64,6 +64,7 @@ var familyTable = []familyRow{
 	// The scheduler probes give every thread its slot, which is safe before others run.
 	{"sched", newSchedFamily, func(o Options) bool { return o.probes("sched") }},
 	{"alloc", newAllocFamily, func(o Options) bool { return o.probes("alloc") }},
+	{"lock", newLockFamily, func(o Options) bool { return o.probes("lock") }},
 	{"heap", newHeapFamily, func(o Options) bool { return o.probes("arena") }},
 	{"fork", newForkFamily, func(o Options) bool { return o.FollowForks }},
 }

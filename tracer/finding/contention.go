@@ -126,7 +126,7 @@ func (c contention) holder() string {
 
 // lockCode are the beginnings of the names of functions that belong to locks themselves.
 var lockCode = []string{
-	"pthread_", "__pthread_", "___pthread_", "__lll_", "__GI_", "__futex", "futex", "syscall", "__syscall", "sem_", "__new_sem_",
+	"pthread_", "__pthread_", "___pthread_", "__lll_", "lll_", "__GI_", "__futex", "futex", "syscall", "__syscall", "sem_", "__new_sem_",
 	"std::sys::", "std::sync::", "std::mutex", "std::unique_lock", "std::lock_guard", "parking_lot", "lock_api", "__gthread",
 	"absl::", "runtime.futex", "runtime.lock",
 }

@@ -6,6 +6,10 @@ type Locks struct {
 	Locks  []Lock     `json:"locks"`  // contended ones first by total wait, parked ones last
 	Chains []Chain    `json:"chains"` // the longest relays
 	Calls  FutexCalls `json:"calls"`
+	// Dropped counts the locks of least waiting that are left out.
+	Dropped int `json:"dropped"`
+	// Estimated: the probes were out now and then; counts and sums are scaled to the whole trace.
+	Estimated bool `json:"estimated"`
 	// Withheld tells why no convoy verdict is given, empty where one could be.
 	Withheld string `json:"withheld,omitempty"`
 }
@@ -18,7 +22,7 @@ type FutexCalls struct {
 	Timeouts   uint64 `json:"timeouts"`
 	Wakes      uint64 `json:"wakes"`       // wake calls
 	EmptyWakes uint64 `json:"empty_wakes"` // wakes that found nobody
-	Requeues   uint64 `json:"requeues"`
+	Requeues   uint64 `json:"requeues"`    // calls that moved sleepers to another word
 }
 
 // Lock is one futex word, or one object whose words belong together (a condition variable).
@@ -34,20 +38,35 @@ type Lock struct {
 	HandoffsFutile        uint64       `json:"handoffs_futile"`
 	HandoffNS             HandoffTimes `json:"handoff_ns"`
 	Hold                  Hold         `json:"hold_ns"`
-	QueueMean             float64      `json:"queue_mean"`
+	QueueMean             float64      `json:"queue_mean"` // threads asleep on it, on average while any were
 	QueueMax              uint64       `json:"queue_max"`
 	Threads               []LockThread `json:"threads"`
 	ConvoyFraction        float64      `json:"convoy_fraction"` // share of the trace that lay in convoy-like busy periods
 	BusyFraction          float64      `json:"busy_fraction"`   // share of the trace during which at least one thread slept on it
 	BusyPeriods           uint64       `json:"busy_periods"`
+	Longest               *BusyPeriod  `json:"longest_busy_period,omitempty"`
 	Rotation              float64      `json:"rotation"` // handoffs for each distinct wakee in the longest busy period
+	Wakees                uint64       `json:"wakees"`   // distinct threads that it was handed to
 	EAgain                uint64       `json:"eagain"`
 	Timeouts              uint64       `json:"timeouts"`
+	Interrupted           uint64       `json:"interrupted"` // waits that a signal or the thread's end cut short
+	Waiting               uint64       `json:"waiting"`     // of the waits, those in progress at the end
 	Wakes                 uint64       `json:"wakes"`
+	Woken                 uint64       `json:"woken"` // threads
 	EmptyWakes            uint64       `json:"empty_wakes"`
+	Requeued              uint64       `json:"requeued"` // sleepers moved to another word
 	Owner                 *LockOwner   `json:"owner,omitempty"`
 	Waiters               []LockWaiter `json:"waiters"`
 	Wakers                []LockWaker  `json:"wakers"`
+}
+
+// BusyPeriod is a stretch of time in which at least one thread slept on the lock.
+type BusyPeriod struct {
+	StartNS    int64   `json:"start_ns"`
+	DurationNS int64   `json:"duration_ns"`
+	Handoffs   uint64  `json:"handoffs"`
+	Wakees     uint64  `json:"wakees"` // distinct threads, at most 64 are told apart
+	QueueMean  float64 `json:"queue_mean"`
 }
 
 // Parked tells whether threads that wait here wait for work, not for each other.
