@@ -189,6 +189,7 @@ type AllocWalk struct {
 	Link        uint64
 	Hash        uint64
 	WindowStart uint64
+	Trampoline  uint64
 	Flags       uint32
 	Rule        uint32
 	Interrupted uint32

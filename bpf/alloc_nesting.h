@@ -11,6 +11,8 @@
 #ifndef MEMTRACE_ALLOC_NESTING_H
 #define MEMTRACE_ALLOC_NESTING_H
 
+#include "trampoline.h"
+
 /* rank orders what jumps to what: only to a lower rank. */
 static __always_inline __u32 rank(__u32 does)
 {
@@ -72,38 +74,14 @@ static __always_inline void remember_outer(struct pt_regs *ctx, struct alloc_thr
 	t->outer_entry = nests_anywhere ? bpf_get_attach_cookie(ctx) : 0;
 }
 
-struct xol_area {
-	unsigned long vaddr;
-} __attribute__((preserve_access_index));
-
-struct uprobes_state {
-	struct xol_area *xol_area;
-} __attribute__((preserve_access_index));
-
-struct mm_struct {
-	struct uprobes_state uprobes_state;
-} __attribute__((preserve_access_index));
-
-struct task_struct {
-	struct mm_struct *mm;
-} __attribute__((preserve_access_index));
-
 /*
- * returns_to_probe tells whether an address is where probed functions return to: the kernel
- * put it over the caller's when the outer call was entered. Whose probe it is does not
- * matter: another tracer of another process is enough for a trampoline in this one.
+ * jumped_to tells whether the outer call, at the same stack pointer, has jumped here. When the
+ * outer call's return is probed, the trampoline's address stands where its caller's did. Whose
+ * probe that is does not matter: another tracer of another process is enough.
  */
-static __noinline bool returns_to_probe(__u64 address)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-
-	return address == BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
-}
-
-/* jumped_to tells whether the outer call, at the same stack pointer, has jumped here. */
 static __always_inline bool jumped_to(struct pt_regs *ctx, struct alloc_thread *t, __u32 does, __u64 address)
 {
-	if (address != t->outer_return && !returns_to_probe(address))
+	if (address != t->outer_return && address != trampoline_address())
 		return false;
 	if (rank(t->outer_does) > rank(does))
 		return true;

@@ -103,6 +103,7 @@ __noinline __u64 walk_from(__u64 pc, __u64 sp, __u64 fp, __u64 link, __u64 space
 	w->link = link;
 	w->hash = space;
 	w->window_bytes = 0;
+	w->trampoline = trampoline_address();
 	w->flags = skip ? STACK_RETURNING : 0;
 	w->interrupted = true;
 	w->skip = skip;

@@ -10,6 +10,7 @@
 #ifndef MEMTRACE_WALK_H
 #define MEMTRACE_WALK_H
 
+#include "trampoline.h"
 #include "unwind.h"
 
 #define STACK_DEPTH 127
@@ -48,6 +49,7 @@ struct walk {
 	__u64 link; /* arm64: the return address of a function that has not saved it */
 	__u64 hash;
 	__u64 window_start;
+	__u64 trampoline; /* where probed functions return to */
 	__u32 flags;
 	__u32 rule;	   /* of the last step */
 	__u32 interrupted; /* pc is where a function was interrupted, not a return address */
@@ -276,13 +278,24 @@ static __always_inline void record(struct walk *w)
 	w->hash ^= w->hash >> 32;
 }
 
+/* Where the stack pointer was at the entry of the function that has just been left. */
+#if defined(__TARGET_ARCH_arm64)
+#define ENTRY_SP(w) ((w)->sp)
+#else
+#define ENTRY_SP(w) ((w)->sp - WORD)
+#endif
+
 /* walk_step is called for each function of the stack, and returns STEP_STOP to end. */
 static long walk_step(__u32 index, struct walk **walk)
 {
 	struct walk *w = *walk;
-	__u64 row = cached_row(w->space, w->salt, w->pc - !w->interrupted);
-	__u32 rule = ROW_RULE(row);
+	__u64 row;
+	__u32 rule;
 
+	if (w->pc == w->trampoline && !w->interrupted)
+		w->pc = true_return(ENTRY_SP(w));
+	row = cached_row(w->space, w->salt, w->pc - !w->interrupted);
+	rule = ROW_RULE(row);
 	/* What was guessed wrongly ends the walk. */
 	if (rule == RULE_UNMAPPED && w->guessed)
 		return STEP_STOP;

@@ -42,10 +42,14 @@ func arm64(release string) Machine {
 		GCC: "aarch64-linux-gnu-gcc", Sysroot: "/usr/aarch64-linux-gnu",
 		Loader:    "/lib/ld-linux-aarch64.so.1",
 		Libraries: []string{"/lib/libc.so.6"},
-		QEMU:      []string{"qemu-system-aarch64", "-accel", "tcg,thread=multi", "-M", "virt", "-cpu", "cortex-a72"},
+		QEMU:      []string{"qemu-system-aarch64", "-accel", accelerator, "-M", "virt", "-cpu", "cortex-a72"},
 		Console:   "ttyAMA0",
 	}
 }
+
+// accelerator emulates the processors in turns. Side by side they can run into code that the
+// kernel is just changing, as it does when a tracepoint is attached to ("Oops: int3").
+const accelerator = "tcg,thread=single"
 
 // x86 is an x86-64 machine with the kernel of a Debian release.
 func x86(release string) Machine {
@@ -53,7 +57,7 @@ func x86(release string) Machine {
 		Name: "amd64-" + release, Arch: "amd64", Release: release, Kernel: "+linux-image-cloud-amd64", GCC: "gcc",
 		Loader:    "/lib64/ld-linux-x86-64.so.2",
 		Libraries: []string{"/lib/x86_64-linux-gnu/libc.so.6"},
-		QEMU:      []string{"qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max"},
+		QEMU:      []string{"qemu-system-x86_64", "-accel", accelerator, "-cpu", "max"},
 		Console:   "ttyS0",
 	}
 }

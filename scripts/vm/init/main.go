@@ -17,7 +17,7 @@ import (
 )
 
 // testTimeout bounds one test program; the machine is emulated and slow.
-const testTimeout = 4 * time.Minute
+const testTimeout = 8 * time.Minute
 
 func main() {
 	if os.Getpid() != 1 {
