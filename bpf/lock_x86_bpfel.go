@@ -274,6 +274,7 @@ type LockWalk struct {
 	Link        uint64
 	Hash        uint64
 	WindowStart uint64
+	Trampoline  uint64
 	Flags       uint32
 	Rule        uint32
 	Interrupted uint32
