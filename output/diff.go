@@ -1,7 +1,6 @@
 package output
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,7 +14,7 @@ import (
 // Diff writes a comparison as people read it: the verdicts first, then the table, then the
 // sites that changed; at most 100 columns wide.
 func Diff(w io.Writer, c *recording.Comparison, o Options) error {
-	p := &page{w: bufio.NewWriter(w), top: o.top(), colour: o.Colour}
+	p := newPage(w, o)
 	p.paragraph("before: ", sideText(c.Before))
 	p.paragraph("after:  ", sideText(c.After))
 	for _, warning := range c.Warnings {

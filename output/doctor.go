@@ -1,7 +1,6 @@
 package output
 
 import (
-	"bufio"
 	"encoding/json"
 	"io"
 	"strings"
@@ -12,7 +11,7 @@ import (
 // Doctor writes what the machine, and a process, allow: a line for each capability, and
 // below each "no" what to do.
 func Doctor(w io.Writer, c *recording.Checkup, o Options) error {
-	p := &page{w: bufio.NewWriter(w), top: o.top(), colour: o.Colour}
+	p := newPage(w, o)
 	p.line("%s", p.bold(doctorSentence(c)))
 	group := ""
 	for _, capability := range c.Capabilities {

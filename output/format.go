@@ -18,6 +18,10 @@ type Options struct {
 	Measure string
 	// Colour allows escape sequences in text, for a terminal.
 	Colour bool
+	// Plain keeps text to ASCII, for terminals that show nothing else.
+	Plain bool
+	// Width is where text is broken into lines, in columns; 0 or more than 100 = 100.
+	Width int
 }
 
 // DefaultTop is the number of rows of a table.

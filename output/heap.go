@@ -1,7 +1,6 @@
 package output
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"slices"
@@ -13,7 +12,7 @@ import (
 // Heap writes what the allocator holds: the verdict first, then where the resident memory
 // is, then the arenas; at most 100 columns wide.
 func Heap(w io.Writer, h *recording.Heap, o Options) error {
-	p := &page{w: bufio.NewWriter(w), top: o.top(), colour: o.Colour}
+	p := newPage(w, o)
 	p.line("%s", p.bold(clip(heapSentence(h), pageWidth)))
 	p.line("%s (pid %d), %s, %s", clip(printable(h.Context.Command), 60), h.Context.PID,
 		plural(uint64(h.Context.Threads), "thread"), allocatorText(h.Allocator))

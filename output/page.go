@@ -3,6 +3,7 @@ package output
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -17,8 +18,29 @@ type page struct {
 	w      *bufio.Writer
 	top    int
 	colour bool
+	plain  bool // ASCII only
+	width  int  // where paragraphs are broken
 	// blocks takes the report in parts instead of as text, for the HTML page, where it is set.
 	blocks *blocks
+}
+
+// newPage starts a text report.
+func newPage(w io.Writer, o Options) *page {
+	const narrowest = 40
+	p := &page{w: bufio.NewWriter(w), top: o.top(), colour: o.Colour, plain: o.Plain, width: pageWidth}
+	if o.Width > 0 {
+		p.width = min(pageWidth, max(narrowest, o.Width))
+	}
+	return p
+}
+
+// text makes text of the report fit for the terminal's characters. It is done before widths
+// are reckoned, because a substitute may be wider.
+func (p *page) text(text string) string {
+	if !p.plain {
+		return text
+	}
+	return plainText(text)
 }
 
 func (p *page) line(format string, arguments ...any) {
@@ -26,7 +48,7 @@ func (p *page) line(format string, arguments ...any) {
 		p.blocks.line(fmt.Sprintf(format, arguments...))
 		return
 	}
-	text := fmt.Sprintf(format, arguments...)
+	text := p.text(fmt.Sprintf(format, arguments...))
 	for _, line := range strings.Split(text, "\n") {
 		p.w.WriteString(safeLine(line, p.colour))
 		p.w.WriteByte('\n')
@@ -59,8 +81,8 @@ func (p *page) paragraphAfter(lead string, width int, text string) {
 	line := lead
 	hidden := columns(lead) - width
 	empty := true
-	for _, word := range strings.Fields(text) {
-		if !empty && columns(line)-hidden+1+columns(word) > pageWidth {
+	for _, word := range strings.Fields(p.text(text)) {
+		if !empty && columns(line)-hidden+1+columns(word) > p.width {
 			p.line("%s", line)
 			line, empty, hidden = indent, true, 0
 		}
@@ -108,6 +130,7 @@ func (p *page) table(columnsOf []column, rows [][]string) {
 		p.blocks.table(columnsOf, rows)
 		return
 	}
+	rows = p.cells(rows)
 	widths := make([]int, len(columnsOf))
 	titles := make([]string, len(columnsOf))
 	for i, c := range columnsOf {
@@ -132,6 +155,20 @@ func (p *page) table(columnsOf []column, rows [][]string) {
 		}
 		p.line("  %s", clip(strings.TrimRight(b.String(), " "), pageWidth-2))
 	}
+}
+
+// cells makes the cells of a table fit for the terminal's characters.
+func (p *page) cells(rows [][]string) [][]string {
+	if !p.plain {
+		return rows
+	}
+	plain := make([][]string, len(rows))
+	for i, row := range rows {
+		for _, cell := range row {
+			plain[i] = append(plain[i], plainText(cell))
+		}
+	}
+	return plain
 }
 
 // more says how many rows a table left out.

@@ -58,6 +58,23 @@ func safeLine(line string, colours bool) string {
 // colourCode is an escape sequence that only changes colours.
 var colourCode = regexp.MustCompile("^\x1b\\[[0-9;]*m")
 
+// substitutes for the characters of the report that are no ASCII.
+var substitutes = strings.NewReplacer("… and", "... and", "…", "~", "→", "->", "≤", "<=", "±", "+-", "×", "x", "µ", "u", "–", "-", "·", ".",
+	"█", "#", "▓", "@", "▒", "%", "▏", "|", "▁", "_", "▂", ".", "▃", "-", "▄", "=", "▅", "+", "▆", "*", "▇", "%")
+
+// plainText writes text in ASCII; names of the target keep a mark for what ASCII lacks.
+func plainText(text string) string {
+	text = substitutes.Replace(text)
+	var b strings.Builder
+	for _, r := range text {
+		if r > unicode.MaxASCII {
+			r = '?'
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
 // plain tells whether all of the text is printable ASCII.
 func plain(text string) bool {
 	for i := range len(text) {

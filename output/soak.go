@@ -1,7 +1,6 @@
 package output
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,7 +12,7 @@ import (
 // SoakText writes the report of a soak: for each start of the program the verdict first,
 // then the figures, a picture of the series and what happened meanwhile.
 func SoakText(w io.Writer, soak *recording.Soak, report recording.SoakReport, o Options) error {
-	p := &page{w: bufio.NewWriter(w), top: o.top(), colour: o.Colour}
+	p := newPage(w, o)
 	target := soak.Header.Target
 	p.line("%s", p.bold(fmt.Sprintf("%s (pid %d)", clip(target.Command, 60), target.PID)))
 	p.line("%s every %s, %s", plural(uint64(len(soak.Samples)), "sample"), soak.Header.Every, plural(uint64(len(report.Starts)), "start"))

@@ -1,7 +1,6 @@
 package output
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 
@@ -31,7 +30,7 @@ func textSections() []textSection {
 
 // Text writes the report that people read, at most 100 columns wide.
 func Text(w io.Writer, rec *recording.Recording, o Options) error {
-	p := &page{w: bufio.NewWriter(w), top: o.top(), colour: o.Colour}
+	p := newPage(w, o)
 	for _, section := range textSections() {
 		section(p, rec)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/signal"
 	"syscall"
 
@@ -59,7 +58,7 @@ func (e *environment) writeCheckup(c *recording.Checkup, format string) error {
 	if format == "json" {
 		err = output.DoctorJSON(&text, c)
 	} else {
-		err = output.Doctor(&text, c, output.Options{Colour: isTerminal(e.stdout) && os.Getenv("NO_COLOR") == ""})
+		err = output.Doctor(&text, c, e.textOptions(output.Options{}))
 	}
 	_, writeErr := e.stdout.Write(text.Bytes())
 	return errors.Join(err, writeErr)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"os/signal"
 	"syscall"
 	"time"
@@ -161,7 +160,7 @@ func (e *environment) writeHeap(h *recording.Heap, flags *heapFlags) error {
 	if flags.interval > 0 {
 		fmt.Fprintf(w, "%s\n", h.Time.Format(time.RFC3339))
 	}
-	options := output.Options{Top: flags.top, Colour: isTerminal(e.stdout) && os.Getenv("NO_COLOR") == ""}
+	options := e.textOptions(output.Options{Top: flags.top})
 	if err := output.Heap(w, h, options); err != nil {
 		return fmt.Errorf("write the heap: %w", err)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"memtrace/output"
@@ -149,10 +148,4 @@ func (e *environment) reportSoak(s *recording.Soak, flags *reportFlags, files []
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
-}
-
-// textOptions adds what standard output can show.
-func (e *environment) textOptions(o output.Options) output.Options {
-	o.Colour = isTerminal(e.stdout) && os.Getenv("NO_COLOR") == ""
-	return o
 }

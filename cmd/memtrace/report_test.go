@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"memtrace/tracer/recording"
 )
@@ -182,4 +183,26 @@ func writeSoakFile(t *testing.T, name string, level uint64) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// The locale decides whether the text keeps to ASCII; files always hold all of Unicode.
+func TestPlainTextByLocale(t *testing.T) {
+	for _, c := range []struct {
+		variables []string
+		ascii     bool
+	}{
+		{[]string{"LC_ALL=C"}, true},
+		{[]string{"LC_ALL=", "LC_CTYPE=", "LANG=POSIX"}, true},
+		{[]string{"LC_ALL=", "LC_CTYPE=", "LANG=de_DE.UTF-8"}, false},
+		{[]string{"LC_ALL=", "LC_CTYPE=C.utf8", "LANG=C"}, false},
+		{[]string{"LC_ALL=", "LC_CTYPE=", "LANG="}, false},
+	} {
+		command := memtrace(t, "report", sampleRecording)
+		command.Env = append(command.Env, c.variables...)
+		got := run(t, command)
+		ascii := strings.IndexFunc(got.stdout, func(r rune) bool { return r > unicode.MaxASCII }) < 0
+		if got.status != 0 || ascii != c.ascii {
+			t.Errorf("%v: status %d, only ASCII: %v", c.variables, got.status, ascii)
+		}
+	}
 }

@@ -238,7 +238,7 @@ func (e *environment) writeSoak(s *recording.Soak, format string, top int) error
 	if format == "json" {
 		err = output.SoakJSON(w, report)
 	} else {
-		err = output.SoakText(w, s, report, output.Options{Top: top, Colour: isTerminal(e.stdout) && os.Getenv("NO_COLOR") == ""})
+		err = output.SoakText(w, s, report, e.textOptions(output.Options{Top: top}))
 	}
 	if err := errors.Join(err, w.Flush()); err != nil {
 		return fmt.Errorf("write the report: %w", err)

@@ -143,7 +143,7 @@ func (e *environment) report(rec *recording.Recording, flags *traceFlags, files 
 	if err != nil {
 		return err
 	}
-	options.Colour = isTerminal(e.stdout) && os.Getenv("NO_COLOR") == ""
+	options = e.textOptions(options)
 	if err := render(e.stdout, format, rec, options); err != nil {
 		errs = append(errs, fmt.Errorf("write the report: %w", err))
 	}
