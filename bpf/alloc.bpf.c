@@ -7,6 +7,7 @@
  * which is followed to its release.
  */
 #include "alloc.h"
+#include "course.h"
 #include "stack.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -18,6 +19,7 @@ const volatile __u64 sample_period = 65536; /* bytes */
 const volatile bool chunk_headers; /* glibc's: the size stands before the block */
 const volatile bool zero_resize_frees; /* realloc(p, 0) releases p */
 const volatile bool nests_anywhere; /* any entry may enter another */
+const volatile bool process_rounds; /* a round is the whole process's, not a thread's */
 const volatile __u32 inside_count;
 const volatile struct address_range inside[MAX_INSIDE];
 
@@ -60,7 +62,9 @@ struct {
 	__type(value, struct alloc_lifetimes);
 } alloc_ages SEC(".maps");
 
+#include "power.h"
 #include "alloc_count.h"
+#include "alloc_round.h"
 #include "alloc_site.h"
 #include "alloc_nesting.h"
 #include "alloc_call.h"

@@ -113,7 +113,8 @@ struct alloc_site {
 	__u64 round_freed; /* of those, released in the same round */
 };
 
-/* A site's share of one thread, written by that thread alone. */
+/* A site's share of one thread, written by that thread alone. What a site does in the rounds
+ * of the whole process is kept in the share of SLOT_NONE, written by all threads. */
 struct alloc_share_key {
 	__u64 site;
 	__u32 slot;

@@ -105,6 +105,14 @@ type AllocAllocThread struct {
 	}
 }
 
+type AllocCoursePart uint32
+
+const (
+	AllocCoursePartCOURSE_ROUND AllocCoursePart = 0
+	AllocCoursePartCOURSE_GAPS  AllocCoursePart = 1
+	AllocCoursePartCOURSE_PARTS AllocCoursePart = 2
+)
+
 type AllocLoss uint32
 
 const (
@@ -209,6 +217,7 @@ const (
 	AllocMapAllocShares         = "alloc_shares"
 	AllocMapAllocSites          = "alloc_sites"
 	AllocMapAllocThreads        = "alloc_threads"
+	AllocMapCourse              = "course"
 	AllocMapLosses              = "losses"
 	AllocMapStackDrafts         = "stack_drafts"
 	AllocMapStacks              = "stacks"
@@ -235,6 +244,7 @@ const (
 	AllocVarInside              = "inside"
 	AllocVarInsideCount         = "inside_count"
 	AllocVarNestsAnywhere       = "nests_anywhere"
+	AllocVarProcessRounds       = "process_rounds"
 	AllocVarReturnsSeen         = "returns_seen"
 	AllocVarSamplePeriod        = "sample_period"
 	AllocVarZeroResizeFrees     = "zero_resize_frees"
@@ -302,6 +312,7 @@ type AllocMapSpecs struct {
 	AllocShares    *ebpf.MapSpec `ebpf:"alloc_shares"`
 	AllocSites     *ebpf.MapSpec `ebpf:"alloc_sites"`
 	AllocThreads   *ebpf.MapSpec `ebpf:"alloc_threads"`
+	Course         *ebpf.MapSpec `ebpf:"course"`
 	Losses         *ebpf.MapSpec `ebpf:"losses"`
 	StackDrafts    *ebpf.MapSpec `ebpf:"stack_drafts"`
 	Stacks         *ebpf.MapSpec `ebpf:"stacks"`
@@ -325,6 +336,7 @@ type AllocVariableSpecs struct {
 	Inside          *ebpf.VariableSpec `ebpf:"inside"`
 	InsideCount     *ebpf.VariableSpec `ebpf:"inside_count"`
 	NestsAnywhere   *ebpf.VariableSpec `ebpf:"nests_anywhere"`
+	ProcessRounds   *ebpf.VariableSpec `ebpf:"process_rounds"`
 	ReturnsSeen     *ebpf.VariableSpec `ebpf:"returns_seen"`
 	SamplePeriod    *ebpf.VariableSpec `ebpf:"sample_period"`
 	ZeroResizeFrees *ebpf.VariableSpec `ebpf:"zero_resize_frees"`
@@ -355,6 +367,7 @@ type AllocMaps struct {
 	AllocShares    *ebpf.Map `ebpf:"alloc_shares"`
 	AllocSites     *ebpf.Map `ebpf:"alloc_sites"`
 	AllocThreads   *ebpf.Map `ebpf:"alloc_threads"`
+	Course         *ebpf.Map `ebpf:"course"`
 	Losses         *ebpf.Map `ebpf:"losses"`
 	StackDrafts    *ebpf.Map `ebpf:"stack_drafts"`
 	Stacks         *ebpf.Map `ebpf:"stacks"`
@@ -376,6 +389,7 @@ func (m *AllocMaps) Close() error {
 		m.AllocShares,
 		m.AllocSites,
 		m.AllocThreads,
+		m.Course,
 		m.Losses,
 		m.StackDrafts,
 		m.Stacks,
@@ -400,6 +414,7 @@ type AllocVariables struct {
 	Inside          *ebpf.Variable `ebpf:"inside"`
 	InsideCount     *ebpf.Variable `ebpf:"inside_count"`
 	NestsAnywhere   *ebpf.Variable `ebpf:"nests_anywhere"`
+	ProcessRounds   *ebpf.Variable `ebpf:"process_rounds"`
 	ReturnsSeen     *ebpf.Variable `ebpf:"returns_seen"`
 	SamplePeriod    *ebpf.Variable `ebpf:"sample_period"`
 	ZeroResizeFrees *ebpf.Variable `ebpf:"zero_resize_frees"`

@@ -20,13 +20,6 @@ static __always_inline bool is_return(void)
 	return returns_seen == RETURNS_SESSION && bpf_session_is_return();
 }
 
-static __always_inline __u64 round_of(__u32 slot)
-{
-	struct thread *thread = bpf_map_lookup_elem(&threads, &slot);
-
-	return thread ? thread->round : 0;
-}
-
 /* await notes a call whose return is looked at. */
 static __always_inline int await(struct pt_regs *ctx, struct alloc_thread *t, const struct alloc_call *call)
 {

@@ -16,39 +16,6 @@ static __always_inline __u64 product(__u64 count, __u64 size)
 	return count * size;
 }
 
-/* size_class returns the smallest k with size <= 2^k. */
-static __always_inline __u32 size_class(__u64 size)
-{
-	__u64 rest = size - 1;
-	__u32 class = 0;
-
-	if (size <= 1)
-		return 0;
-	if (rest >> 32) {
-		class += 32;
-		rest >>= 32;
-	}
-	if (rest >> 16) {
-		class += 16;
-		rest >>= 16;
-	}
-	if (rest >> 8) {
-		class += 8;
-		rest >>= 8;
-	}
-	if (rest >> 4) {
-		class += 4;
-		rest >>= 4;
-	}
-	if (rest >> 2) {
-		class += 2;
-		rest >>= 2;
-	}
-	if (rest >> 1)
-		class += 1;
-	return class + 1;
-}
-
 static __always_inline struct alloc_thread *counters_of(__u32 slot)
 {
 	return bpf_map_lookup_elem(&alloc_threads, &slot);

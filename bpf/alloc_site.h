@@ -75,24 +75,6 @@ static __noinline struct alloc_share *share_of(__u64 site, __u32 slot)
 	return share;
 }
 
-/* add_to_round sums what a thread's rounds asked of the site. */
-static __always_inline void add_to_round(struct alloc_share *share, __u64 round, __u64 bytes, __u64 weight)
-{
-	if (round == 0)
-		return;
-	if (share->round != round) {
-		__u64 last = share->this_bytes >> ROUND_SQUARE_SHIFT;
-
-		share->squares += last * last;
-		share->this_bytes = 0;
-		share->round = round;
-		share->rounds++;
-	}
-	share->this_bytes += bytes;
-	share->round_bytes += bytes;
-	share->round_allocs += weight;
-}
-
 /* add_to_site counts a call that made a block, for its site and the thread's share of it. */
 static __always_inline void add_to_site(__u64 id, __u64 stack, __u32 entry, __u32 slot, __u64 round, __u64 size,
 					__u64 weight)
@@ -111,7 +93,15 @@ static __always_inline void add_to_site(__u64 id, __u64 stack, __u32 entry, __u3
 		return;
 	share->allocs += weight;
 	share->alloc_bytes += bytes;
-	add_to_round(share, round, bytes, weight);
+	if (round == 0)
+		return;
+	if (!process_rounds) {
+		add_to_thread_round(share, round, bytes, weight);
+		return;
+	}
+	share = share_of(id, SLOT_NONE);
+	if (share)
+		add_to_process_round(share, round, bytes, weight);
 }
 
 /* follow begins to follow a block from its birth, or from where a resize has put it. */
@@ -182,7 +172,6 @@ static __noinline void settle(__u64 address, __u32 slot)
 	struct alloc_thread *t;
 	struct alloc_site *site;
 	struct alloc_block block;
-	struct thread *maker;
 
 	if (!found)
 		return;
@@ -200,8 +189,7 @@ static __noinline void settle(__u64 address, __u32 slot)
 		if (t)
 			t->remote_frees += block.weight;
 	}
-	maker = bpf_map_lookup_elem(&threads, &block.slot);
-	if (block.round && maker && maker->round == block.round)
+	if (block.round && round_of(block.slot) == block.round)
 		__sync_fetch_and_add(&site->round_freed, block.weight);
 	note_lifetime(block.site, bpf_ktime_get_ns() - block.born_ns, block.weight);
 }

@@ -13,6 +13,14 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type SharedCoursePart uint32
+
+const (
+	SharedCoursePartCOURSE_ROUND SharedCoursePart = 0
+	SharedCoursePartCOURSE_GAPS  SharedCoursePart = 1
+	SharedCoursePartCOURSE_PARTS SharedCoursePart = 2
+)
+
 type SharedLoss uint32
 
 const (
@@ -129,6 +137,7 @@ type SharedWalk struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	SharedMapCourse         = "course"
 	SharedMapLosses         = "losses"
 	SharedMapStackDrafts    = "stack_drafts"
 	SharedMapStacks         = "stacks"
@@ -191,6 +200,7 @@ type SharedProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type SharedMapSpecs struct {
+	Course         *ebpf.MapSpec `ebpf:"course"`
 	Losses         *ebpf.MapSpec `ebpf:"losses"`
 	StackDrafts    *ebpf.MapSpec `ebpf:"stack_drafts"`
 	Stacks         *ebpf.MapSpec `ebpf:"stacks"`
@@ -231,6 +241,7 @@ func (o *SharedObjects) Close() error {
 //
 // It can be passed to LoadSharedObjects or ebpf.CollectionSpec.LoadAndAssign.
 type SharedMaps struct {
+	Course         *ebpf.Map `ebpf:"course"`
 	Losses         *ebpf.Map `ebpf:"losses"`
 	StackDrafts    *ebpf.Map `ebpf:"stack_drafts"`
 	Stacks         *ebpf.Map `ebpf:"stacks"`
@@ -247,6 +258,7 @@ type SharedMaps struct {
 
 func (m *SharedMaps) Close() error {
 	return _SharedClose(
+		m.Course,
 		m.Losses,
 		m.StackDrafts,
 		m.Stacks,

@@ -60,6 +60,7 @@ func (f *allocFamily) load(_ context.Context, k *kernel, t *tracee) error {
 	if err := k.load(spec, &f.objects); err != nil {
 		return err
 	}
+	k.share("alloc_threads", f.objects.AllocThreads)
 	return f.plan()
 }
 
@@ -81,6 +82,10 @@ func (f *allocFamily) allocators() []target.Allocator {
 
 // setConstants tells the programs about the options and the allocator.
 func (f *allocFamily) setConstants(spec *ebpf.CollectionSpec) error {
+	round, err := parseRound(f.tracee.options.Round)
+	if err != nil {
+		return fmt.Errorf("round: %w", err)
+	}
 	main := f.tracee.target.Allocator
 	alone := len(f.tracee.target.Others) == 0
 	f.headers = main.Name == "glibc" && alone
@@ -103,6 +108,7 @@ func (f *allocFamily) setConstants(spec *ebpf.CollectionSpec) error {
 		"chunk_headers":     f.headers,
 		"zero_resize_frees": main.Name == "glibc" || main.Name == "tcmalloc",
 		"nests_anywhere":    main.Name != "glibc" || !alone,
+		"process_rounds":    round.ofProcess(),
 		"inside_count":      uint32(count),
 		"inside":            inside,
 	} {
@@ -185,7 +191,7 @@ func (f *allocFamily) resume() error {
 		f.links = append(f.links, links)
 	}
 	f.coverage.resume(monotonicNS())
-	return nil
+	return f.kernel.markGap(false)
 }
 
 func (f *allocFamily) attachGroup(g allocGroup) (*probe.Links, error) {
@@ -203,7 +209,7 @@ func (f *allocFamily) pause() error {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	f.coverage.pause(monotonicNS())
-	return errors.Join(f.detach(), f.forgetBlocks())
+	return errors.Join(f.kernel.markGap(true), f.detach(), f.forgetBlocks())
 }
 
 // stop takes the probes out for good: what was counted stands still.

@@ -2,6 +2,7 @@ package tracer
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"sort"
 
@@ -135,7 +136,7 @@ func (f *allocFamily) collectSites(a *recording.Allocation, names stackNames) er
 		a.SitesDropped = len(ids) - maxSites
 		ids = ids[:maxSites]
 	}
-	rounds, err := f.roundsOfThreads()
+	rounds, err := f.roundsBegun()
 	if err != nil {
 		return err
 	}
@@ -158,6 +159,9 @@ func (f *allocFamily) site(id uint64, parts siteParts, rounds map[uint32]uint64,
 		RemoteFreeFraction: fraction(from.RemoteFrees, from.Frees), LiveSeries: f.course.liveSeries(id),
 	}
 	for _, share := range parts.shares[id] {
+		if share.slot == processSlot {
+			continue
+		}
 		who := names.thread(share.slot)
 		site.Threads = append(site.Threads, recording.SiteThread{
 			TID: who.tid, Name: who.name, Allocs: calls(share.Allocs), AllocBytes: share.AllocBytes,
@@ -200,8 +204,13 @@ func siteRounds(site *recording.Site, shares []siteShare, rounds map[uint32]uint
 // roundSquareShift is ROUND_SQUARE_SHIFT of bpf/alloc.h.
 const roundSquareShift = 6
 
-// roundsOfThreads returns how many rounds each thread has begun.
-func (f *allocFamily) roundsOfThreads() (map[uint32]uint64, error) {
+// roundsBegun returns how many rounds each thread has begun; those of the whole process stand
+// under slot 0, where the sites' shares of them are.
+func (f *allocFamily) roundsBegun() (map[uint32]uint64, error) {
+	var process uint64
+	if err := f.kernel.maps.Course.Lookup(bpf.SharedCoursePartCOURSE_ROUND, &process); err != nil {
+		return nil, fmt.Errorf("read the number of rounds: %w", err)
+	}
 	slots, err := f.kernel.usedSlots()
 	if err != nil {
 		return nil, err
@@ -210,7 +219,7 @@ func (f *allocFamily) roundsOfThreads() (map[uint32]uint64, error) {
 	if err != nil {
 		return nil, err
 	}
-	rounds := map[uint32]uint64{}
+	rounds := map[uint32]uint64{processSlot: process}
 	for slot := range threads {
 		if threads[slot].Round > 0 {
 			rounds[uint32(slot)] = threads[slot].Round
@@ -218,6 +227,10 @@ func (f *allocFamily) roundsOfThreads() (map[uint32]uint64, error) {
 	}
 	return rounds, nil
 }
+
+// processSlot is SLOT_NONE of bpf/thread.h: a site's share of it is in the rounds of the
+// whole process.
+const processSlot = 0
 
 func (f *allocFamily) entryName(index uint32) string {
 	if int(index) < len(f.entries) {

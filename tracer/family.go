@@ -29,7 +29,8 @@ type family interface {
 }
 
 // freezer is a family whose figures must stand still while they are read: stop takes its
-// probes out for good, at the end of the trace and before collect.
+// probes out for good, at the end of the trace and before collect. Families that read what
+// others count come later in the table and are stopped before them.
 type freezer interface{ stop() error }
 
 // ticker is a family that keeps the course of the trace: tick is called about once a
@@ -65,6 +66,7 @@ var familyTable = []familyRow{
 	{"sched", newSchedFamily, func(o Options) bool { return o.probes("sched") }},
 	{"alloc", newAllocFamily, func(o Options) bool { return o.probes("alloc") }},
 	{"lock", newLockFamily, func(o Options) bool { return o.probes("lock") }},
+	{"round", newRoundFamily, func(o Options) bool { return o.Round != "none" }},
 	{"heap", newHeapFamily, func(o Options) bool { return o.probes("arena") }},
 	{"fork", newForkFamily, func(o Options) bool { return o.FollowForks }},
 }

@@ -72,6 +72,7 @@ func openKernel(size capacity, pid int, source unwindSource) (_ *kernel, err err
 		return nil, noPrivilege(fmt.Errorf("make the shared maps: %w", err))
 	}
 	k.shared = map[string]*ebpf.Map{
+		bpf.SharedMapCourse:         k.maps.Course,
 		bpf.SharedMapLosses:         k.maps.Losses,
 		bpf.SharedMapStackDrafts:    k.maps.StackDrafts,
 		bpf.SharedMapStacks:         k.maps.Stacks,
@@ -121,6 +122,24 @@ func (k *kernel) resize(spec *ebpf.CollectionSpec, size capacity) error {
 	spec.Maps[bpf.SharedMapUnwindMappings].MaxEntries = size.unwind.mappings
 	spec.Maps[bpf.SharedMapUnwindBuckets].MaxEntries = size.unwind.buckets
 	spec.Maps[bpf.SharedMapUnwindRows].MaxEntries = size.unwind.rows
+	return nil
+}
+
+// share lets the families that are loaded later use a map of one that is loaded.
+func (k *kernel) share(name string, m *ebpf.Map) { k.shared[name] = m }
+
+// markGap notes that the allocation probes go out, or that they are in again.
+func (k *kernel) markGap(out bool) error {
+	var gaps uint64
+	if err := k.maps.Course.Lookup(bpf.SharedCoursePartCOURSE_GAPS, &gaps); err != nil {
+		return fmt.Errorf("read how often probes were out: %w", err)
+	}
+	if (gaps%2 == 1) == out {
+		return nil
+	}
+	if err := k.maps.Course.Put(bpf.SharedCoursePartCOURSE_GAPS, gaps+1); err != nil {
+		return fmt.Errorf("note that probes are out or in: %w", err)
+	}
 	return nil
 }
 

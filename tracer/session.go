@@ -163,7 +163,7 @@ func (s *Session) stop() error {
 	}
 	s.stopped = true
 	var errs []error
-	for _, f := range s.families {
+	for _, f := range slices.Backward(s.families) {
 		if f, ok := f.(freezer); ok {
 			errs = append(errs, f.stop())
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"memtrace/tracer"
 	"memtrace/tracer/target"
 )
 
@@ -60,8 +61,9 @@ func (c commandEnded) Error() string {
 func statusOf(err error) int {
 	var wrong usage
 	var refusal *target.Refusal
+	var round *tracer.RoundError
 	switch {
-	case errors.As(err, &wrong):
+	case errors.As(err, &wrong), errors.As(err, &round):
 		return statusUsage
 	case errors.As(err, &refusal):
 		return statusUntraceable

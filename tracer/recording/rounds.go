@@ -42,6 +42,8 @@ type RoundThread struct {
 	PeriodNS   Distribution `json:"period_ns"` // from one round's start to the next
 	// Writes counts the rounds in which the thread wrote or sent anything (a system call of the write or send kind).
 	Writes uint64 `json:"writes"`
+	// Wakes counts the rounds in which the thread woke another one by a futex.
+	Wakes uint64 `json:"wakes"`
 	// Timeouts counts the rounds that began because the wait timed out with nothing to do.
 	Timeouts uint64 `json:"timeouts"`
 }
