@@ -87,6 +87,8 @@ func (f *roundFamily) attach(context.Context) error {
 		return f.attachTracepoints(rawTracepoint{"sys_enter", f.objects.RoundEnter}, rawTracepoint{"sys_exit", f.objects.RoundExit})
 	case roundsFunction, roundsMarker:
 		return f.attachPlaces()
+	case roundsEvery:
+		return f.attachClock()
 	}
 	return nil
 }
