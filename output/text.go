@@ -21,6 +21,7 @@ func textSections() []textSection {
 		textProcesses,
 		textThreads,
 		textSizes,
+		textRounds,
 		textSites,
 		textLocks,
 		textScheduling,
