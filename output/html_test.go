@@ -153,3 +153,34 @@ func TestHTMLOfAnEmptyRecording(t *testing.T) {
 		t.Error("the page lacks its last section")
 	}
 }
+
+// Whatever a function, a thread and a lock are called, the page keeps its shape.
+func FuzzHTMLNames(f *testing.F) {
+	for _, name := range []string{"main", "</script><script>", `"onload="x`, "{{.}}", "a;b c\x00\xff", "std::map<int, std::vector<char>>", "\u202e模板"} {
+		f.Add(name)
+	}
+	rec := &recording.Recording{
+		Allocation: &recording.Allocation{Sites: []recording.Site{{Stack: recording.Stack{{}}}}, Threads: []recording.AllocationThread{{}}},
+		Locks:      &recording.Locks{Locks: []recording.Lock{{}}},
+	}
+	tags := func(page string) []int {
+		return []int{strings.Count(page, "<"), strings.Count(page, ">"), strings.Count(page, "=\"")}
+	}
+	want := fmt.Sprint(tags(pageOf(f, named(rec, "main"))))
+	f.Fuzz(func(t *testing.T, name string) {
+		if strings.TrimSpace(printable(name)) == "" {
+			return // a lock without a name shows its address, a note without words nothing
+		}
+		if got := fmt.Sprint(tags(pageOf(t, named(rec, name)))); got != want {
+			t.Errorf("%q changes the page's tags from %s to %s", name, want, got)
+		}
+	})
+}
+
+// named calls all things of a recording by one name.
+func named(rec *recording.Recording, name string) *recording.Recording {
+	rec.Allocation.Sites[0].Entry, rec.Allocation.Threads[0].Name, rec.Locks.Locks[0].Name = name, name, name
+	rec.Allocation.Sites[0].Stack[0] = recording.Frame{Function: name, File: name, Line: 1}
+	rec.Target.Command, rec.Notes = name, []string{name}
+	return rec
+}

@@ -41,6 +41,7 @@ func (s *Session) describeTarget() recording.Target {
 	return recording.Target{
 		PID: t.PID, Command: t.Command(), Exe: t.Exe, Threads: t.Threads, Container: t.Container, Started: t.Started,
 		Allocator: recording.Allocator{Name: t.Allocator.Name, Version: t.Allocator.Version, Path: t.Allocator.Path},
+		BuildID:   s.tracee.buildID,
 		Exited:    s.exited,
 	}
 }

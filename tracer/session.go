@@ -48,6 +48,7 @@ func Open(ctx context.Context, options Options) (_ *Session, err error) {
 	if s.tracee.target, err = target.Open(ctx, options.PID); err != nil {
 		return nil, err
 	}
+	s.tracee.buildID = s.tracee.target.BuildID()
 	if s.exit, err = watchExit(options.PID); err != nil {
 		return nil, err
 	}

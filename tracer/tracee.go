@@ -15,6 +15,7 @@ type tracee struct {
 	options Options
 	target  *target.Target
 	symbols *symbolize.Symbolizer
+	buildID string // of the executable
 	// startedNS is when the trace began, on the clock that bpf_ktime_get_ns reads: the zero
 	// of all times in the recording. It is set before any probe is attached.
 	startedNS int64

@@ -134,6 +134,7 @@ func soakHeader(ctx context.Context, flags *soakFlags) (recording.SoakHeader, er
 	header.Target = recording.Target{
 		PID: t.PID, Command: t.Command(), Exe: t.Exe, Threads: t.Threads, Container: t.Container, Started: t.Started,
 		Allocator: recording.Allocator{Name: t.Allocator.Name, Version: t.Allocator.Version, Path: t.Allocator.Path},
+		BuildID:   t.BuildID(),
 	}
 	return header, nil
 }
