@@ -118,8 +118,10 @@ __noinline __u64 walk_from(__u64 pc, __u64 sp, __u64 fp, __u64 link, __u64 space
 
 #if defined(__TARGET_ARCH_arm64)
 #define REGISTER_LINK(regs) ((regs)->regs[30])
+#define READ_LINK(value, regs) read_register(value, &(regs)->regs[30])
 #else
 #define REGISTER_LINK(regs) 0
+#define READ_LINK(value, regs) true
 #endif
 
 /* walk_registers walks the current thread's stack from its user registers. */
@@ -150,18 +152,26 @@ shared_function __u64 take_caller_stack(struct pt_regs *ctx)
 	return walk_registers(ctx, true);
 }
 
+static __always_inline bool read_register(__u64 *value, const void *from)
+{
+	return !bpf_probe_read_kernel(value, sizeof(*value), from);
+}
+
 /* take_task_stack is take_stack for programs that run while the current thread is in the
- * kernel: tracepoints of system calls and of the scheduler. */
+ * kernel: tracepoints of system calls and of the scheduler. Of the registers, which take 272
+ * bytes on arm64, only those that are needed are copied. */
 shared_function __u64 take_task_stack(void)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct pt_regs regs;
+	const struct pt_regs *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	struct target *target = filter_current();
+	__u64 pc, sp, fp, link = 0;
 
-	if (bpf_probe_read_kernel(&regs, sizeof(regs), (void *)bpf_task_pt_regs(task))) {
+	if (!target || !read_register(&pc, &PT_REGS_IP(regs)) || !read_register(&sp, &PT_REGS_SP(regs)) ||
+	    !read_register(&fp, &PT_REGS_FP(regs)) || !READ_LINK(&link, regs)) {
 		count_loss(LOSS_STACKS);
 		return 0;
 	}
-	return walk_registers(&regs, false);
+	return walk_from(pc, sp, fp, link, target->space);
 }
 
 /* return_address_at reads where a function returns to, given the stack pointer at its entry. */
