@@ -108,9 +108,9 @@ func htmlSections(rec *recording.Recording, top int) []htmlSection {
 	all := []htmlSection{
 		{ID: "allocation", Title: "Allocation", Charts: charts(courseChart(rec)), Blocks: text(textSummary)},
 		{ID: "heap", Title: "Heap at the end of the trace", Charts: charts(arenaChart(rec)), Blocks: text(heapWithoutLedger)},
-		{ID: "rounds", Title: "Rounds", Charts: charts(roundChart(rec)), Blocks: roundBlocks(rec)},
+		{ID: "rounds", Title: "Rounds", Charts: charts(roundChart(rec)), Blocks: blocksOf(rec, top, textRounds)},
 		{ID: "sites", Title: "Sites, by bytes allocated", Sites: newSites(rec)},
-		{ID: "locks", Title: "Locks", Locks: newLocks(rec, top), Chains: newChains(rec, top)},
+		{ID: "locks", Title: "Locks", Blocks: untilTable(blocksOf(rec, top, textLocks)), Locks: newLocks(rec, top), Chains: newChains(rec, top)},
 		{ID: "threads", Title: "Threads, by bytes allocated", Blocks: text(textThreads)},
 		{ID: "processes", Title: "Processes", Blocks: text(textProcesses)},
 		{ID: "scheduling", Title: "Scheduling", Blocks: blocksOf(rec, top, textScheduling)},
@@ -141,6 +141,16 @@ func charts(all ...*chart) []*chart {
 func withoutFirstHeading(all []block) []block {
 	if len(all) > 0 && all[0].Heading != "" {
 		return all[1:]
+	}
+	return all
+}
+
+// untilTable keeps what comes up to the first table; the page shows the rest otherwise.
+func untilTable(all []block) []block {
+	for i, b := range all {
+		if b.Rows != nil {
+			return all[:i+1]
+		}
 	}
 	return all
 }

@@ -10,6 +10,7 @@ import (
 // htmlLock is one lock of the page.
 type htmlLock struct {
 	Name, Kind, Address string
+	Story               string // in a sentence
 	Parked              bool
 	Facts               [][2]string
 	Waiters, Wakers     []htmlLockSite
@@ -24,8 +25,7 @@ type htmlLockSite struct {
 
 // htmlChain is a relay of threads.
 type htmlChain struct {
-	Lock, Length, Duration string
-	Threads                []string
+	Lock, Text string
 }
 
 // newLocks lists the locks, as the recording orders them: contended ones first.
@@ -44,26 +44,14 @@ func newLocks(rec *recording.Recording, top int) []htmlLock {
 }
 
 func newLock(l *recording.Lock) htmlLock {
-	view := htmlLock{Name: clip(printable(l.Name), longestOnPage), Kind: printable(l.Kind), Address: l.Address.String(), Parked: l.Parked()}
-	if view.Name == "" {
-		view.Name = view.Address
-	}
+	view := htmlLock{Name: clip(printable(lockName(*l)), longestOnPage), Kind: printable(l.Kind), Address: l.Address.String(), Parked: l.Parked(), Story: printable(lockStory(*l))}
 	fact := func(name, value string) { view.Facts = append(view.Facts, [2]string{name, value}) }
 	fact("waits", countText(l.Waits))
-	fact("time waited", durationText(l.WaitNS.Total))
+	fact("waited", durationText(l.WaitNS.Total))
 	fact("a wait", fmt.Sprintf("half below %s, 99 %% below %s, longest %s", durationText(l.WaitNS.P50), durationText(l.WaitNS.P99), durationText(l.WaitNS.Max)))
-	if l.Handoffs > 0 {
-		fact("handoffs", fmt.Sprintf("%s, half within %s", countText(l.Handoffs), durationText(l.HandoffNS.P50)))
-	}
-	if l.Hold.Count > 0 {
-		fact("held", fmt.Sprintf("half below %s, 99 %% below %s", durationText(l.Hold.P50), durationText(l.Hold.P99)))
-	}
 	fact("sleepers", fmt.Sprintf("%s on average, at most %s", figures(l.QueueMean), countText(l.QueueMax)))
 	if l.ConvoyFraction > 0 {
 		fact("in convoy", percentText(l.ConvoyFraction)+" of the trace")
-	}
-	if l.Owner != nil {
-		fact("held at the end by", fmt.Sprintf("%s (%d)", printable(l.Owner.Name), l.Owner.TID))
 	}
 	for i, w := range l.Waiters {
 		if i == mostLockSites {
@@ -100,23 +88,16 @@ func newChains(rec *recording.Recording, top int) []htmlChain {
 	if rec.Locks == nil {
 		return nil
 	}
-	const mostNames = 24
 	var list []htmlChain
 	for i, c := range rec.Locks.Chains {
 		if i == top {
 			break
 		}
-		chain := htmlChain{Lock: clip(printable(c.Name), longestOnPage), Length: countText(c.Length), Duration: durationText(c.DurationNS)}
+		chain := htmlChain{Lock: c.Name, Text: clip(printable(chainText(c)), longestOnPage)}
 		if chain.Lock == "" {
 			chain.Lock = c.Lock.String()
 		}
-		for j, name := range c.Threads {
-			if j == mostNames {
-				chain.Threads = append(chain.Threads, "…")
-				break
-			}
-			chain.Threads = append(chain.Threads, clip(printable(name), 16))
-		}
+		chain.Lock = clip(printable(chain.Lock), longestOnPage)
 		list = append(list, chain)
 	}
 	return list

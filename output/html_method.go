@@ -57,33 +57,11 @@ func samplingText(rec *recording.Recording) string {
 	return text
 }
 
-// roundBlocks tells what a round does.
-func roundBlocks(rec *recording.Recording) []block {
-	r := rec.Rounds
-	if r == nil {
-		return nil
-	}
-	b := &blocks{}
-	per := "in the whole process"
-	if r.PerThread {
-		per = "each thread's own"
-	}
-	b.paragraph("", fmt.Sprintf("%s, %s, separated by %s", plural(r.Count, "round"), per, printable(r.Spec)))
-	row := func(name string, d recording.Distribution, write func(float64) string) []string {
-		return []string{name, write(d.Mean), write(d.P50), write(d.P99), write(d.Max)}
-	}
-	duration := func(ns float64) string { return durationText(int64(ns)) }
-	b.table([]column{{"a round", false}, {"mean", true}, {"half below", true}, {"99 % below", true}, {"largest", true}}, [][]string{
-		row("allocated", r.Bytes, sizeText), row("new blocks", r.Allocs, figuresOf), row("lasts", r.DurationNS, duration), row("CPU time", r.CPUNS, duration),
-	})
-	return b.all
-}
-
 // otherSections makes parts of the page of the text report's sections that no other part
 // shows.
 func otherSections(rec *recording.Recording, top int) []htmlSection {
 	shown := map[string]bool{}
-	for _, section := range []textSection{textHeader, textFindings, textSummary, textProcesses, textThreads, textSizes, textSites, textScheduling, textHeap} {
+	for _, section := range []textSection{textHeader, textFindings, textSummary, textProcesses, textThreads, textSizes, textRounds, textSites, textLocks, textScheduling, textHeap} {
 		shown[firstHeading(blocksOf(rec, top, section))] = true
 	}
 	var all []htmlSection

@@ -37,7 +37,7 @@ func wholeRecording(t testing.TB) *recording.Recording {
 				Wakers:  []recording.LockWaker{{Stack: stack("__lll_lock_wake", "pthread_mutex_unlock", "append_entry", "serve"), Wakes: 41_000}}},
 			{Address: 0x55aa90, Kind: "condvar", Name: "queue_ready", Waits: 300, WaitNS: recording.WaitTimes{Total: 40 * second, P50: 10_000_000}},
 		},
-		Chains: []recording.Chain{{Lock: 0x55aa10, Name: "journal_lock", Length: 412, Threads: []string{"worker-0", "worker-1", "worker-2", "worker-3"}, DurationNS: 90_000_000}},
+		Chains: []recording.Chain{{Lock: 0x55aa10, Name: "journal_lock", Length: 412, TIDs: []int{11, 12, 13, 14}, Threads: []string{"worker-0", "worker-1", "worker-2", "worker-3"}, DurationNS: 90_000_000}},
 	}
 	rec.Arenas = &recording.Arenas{Limit: 16, Method: "uprobes"}
 	for i := range int64(11) {
@@ -46,8 +46,10 @@ func wholeRecording(t testing.TB) *recording.Recording {
 	rec.Arenas.Trims = []recording.Trim{{TimeNS: 4 * second, Thread: "main", DurationNS: 200_000_000, RSSBeforeBytes: 9 << 20, RSSAfterBytes: 4 << 20}}
 	rec.Rounds = &recording.Rounds{Spec: "auto", Count: 1200, PerThread: true, Bytes: recording.Distribution{Mean: 91_000, P50: 90_000, P99: 140_000, Max: 300_000},
 		Allocs: recording.Distribution{Mean: 810, P50: 800, P99: 1000, Max: 2000}, DurationNS: recording.Distribution{Mean: 1.5e6, P50: 1.4e6, P99: 4e6, Max: 2e7}}
+	rec.Rounds.Threads = []recording.RoundThread{{TID: 15414, Name: "scorer", Count: 1200, Wait: "poll", Allocs: rec.Rounds.Allocs, Bytes: rec.Rounds.Bytes,
+		DurationNS: rec.Rounds.DurationNS, CPUNS: rec.Rounds.DurationNS, PeriodNS: recording.Distribution{P50: 5e7}, Timeouts: 1100}}
 	for i := range uint64(600) {
-		rec.Rounds.Series = append(rec.Rounds.Series, recording.Round{Index: i * 2, StartNS: int64(i) * second / 100, DurationNS: 1_500_000, AllocBytes: 90_000 + i*i%50_000, Allocs: 800})
+		rec.Rounds.Series = append(rec.Rounds.Series, recording.Round{Index: i * 2, TID: 15414, StartNS: int64(i) * second / 100, DurationNS: 1_500_000, AllocBytes: 90_000 + i*i%50_000, Allocs: 800})
 	}
 	return rec
 }
@@ -83,7 +85,7 @@ func TestHTMLShowsTheFiguresOfTheTextReport(t *testing.T) {
 			}
 		}
 	}
-	for _, words := range []string{"lock-convoy", "journal_lock", "worker-0 → worker-1", "Next: set MALLOC_ARENA_MAX=2", "fetch_page", "1,200 rounds", "88.9 KiB"} {
+	for _, words := range []string{"lock-convoy", "journal_lock", "worker-0 → worker-1", "Next: set MALLOC_ARENA_MAX=2", "fetch_page", "scorer: a round every 50.0 ms", "relay of 412 handoffs"} {
 		if !strings.Contains(strings.Join(strings.Fields(shown), " "), words) {
 			t.Errorf("the page lacks %q", words)
 		}

@@ -123,7 +123,7 @@ func chainText(chain recording.Chain) string {
 	names := make([]string, len(chain.Threads))
 	for i, name := range chain.Threads {
 		names[i] = printable(name)
-		if name == "" || sameNames(chain.Threads) {
+		if (name == "" || sameNames(chain.Threads)) && i < len(chain.TIDs) {
 			names[i] = fmt.Sprint(chain.TIDs[i])
 		}
 	}
