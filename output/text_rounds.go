@@ -27,7 +27,7 @@ func textRounds(p *page, rec *recording.Recording) {
 		p.paragraph("  ", noRoundsText(r))
 		return
 	}
-	named := roundsByName(r.Threads)
+	named := r.Groups()
 	for i := range named {
 		if i == roundThreadsTold || i == p.top {
 			break
@@ -56,62 +56,17 @@ func noRoundsText(r *recording.Rounds) string {
 	return "the boundary was not passed twice while the trace ran"
 }
 
-// namedRounds is the threads of one name; the figures are those of the busiest of them.
-type namedRounds struct {
-	recording.RoundThread
-	tids   map[int]bool
-	rounds uint64
-	bytes  float64 // of all rounds
-}
-
-// roundsByName joins threads of one name, as pools have them, the most bytes first.
-func roundsByName(threads []recording.RoundThread) []namedRounds {
-	index := map[string]int{}
-	var named []namedRounds
-	for _, t := range threads {
-		at, known := index[t.Name]
-		if !known {
-			at = len(named)
-			index[t.Name] = at
-			named = append(named, namedRounds{RoundThread: t, tids: map[int]bool{}})
-		}
-		n := &named[at]
-		n.tids[t.TID] = true
-		n.rounds += t.Count
-		n.bytes += t.Bytes.Mean * float64(t.Count)
-		if t.Bytes.Mean*float64(t.Count) > n.Bytes.Mean*float64(n.Count) {
-			n.RoundThread = t
-		}
-	}
-	slices.SortStableFunc(named, func(a, b namedRounds) int { return cmp.Compare(b.bytes, a.bytes) })
-	return named
-}
-
-// weight is how many of a site's bytes these threads allocated.
-func (n *namedRounds) weight(s *recording.Site) uint64 {
-	if n.tids[0] {
-		return s.AllocBytes // rounds of the process
-	}
-	var bytes uint64
-	for _, t := range s.Threads {
-		if n.tids[t.TID] {
-			bytes += t.AllocBytes
-		}
-	}
-	return bytes
-}
-
 // roundsOf writes the rounds of the threads of one name in words, with a picture of the
 // course, and, for the first, the sites.
-func (p *page) roundsOf(n *namedRounds, rec *recording.Recording, sites bool) {
+func (p *page) roundsOf(n *recording.RoundGroup, rec *recording.Recording, sites bool) {
 	text := fmt.Sprintf("a round every %s: %s, %s", durationText(int64(n.PeriodNS.P50)), plural(uint64(math.Round(n.Allocs.P50)), "allocation"), sizeText(n.Bytes.P50))
-	if rec.Allocation != nil && n.bytes > 0 {
-		if function, part := recording.Dominant(rec.Allocation.Sites, n.weight); function != "" {
+	if rec.Allocation != nil && n.Total > 0 {
+		if function, part := recording.Dominant(rec.Allocation.Sites, n.Weight); function != "" {
 			text += fmt.Sprintf("; %s of it in %s", percentText(part), clip(printable(function), 60))
 		}
 	}
 	p.line("")
-	p.paragraph("  "+n.title(), text)
+	p.paragraph("  "+roundTitle(n), text)
 	p.paragraph("      ", fmt.Sprintf("%s of CPU time a round at the median, %s at p99; bytes: p99 %s, max %s", durationText(int64(n.CPUNS.P50)),
 		durationText(int64(n.CPUNS.P99)), sizeText(n.Bytes.P99), sizeText(n.Bytes.Max)))
 	p.roundSeries(n, rec.Rounds.Series)
@@ -120,21 +75,21 @@ func (p *page) roundsOf(n *namedRounds, rec *recording.Recording, sites bool) {
 	}
 }
 
-// title names the threads; rounds of the process have no thread.
-func (n *namedRounds) title() string {
-	if n.tids[0] {
+// roundTitle names the threads; rounds of the process have no thread.
+func roundTitle(n *recording.RoundGroup) string {
+	if n.OfProcess() {
 		return ""
 	}
 	title := clip(printable(n.Name), 16)
-	if len(n.tids) > 1 {
-		title += fmt.Sprintf(" (%d threads)", len(n.tids))
+	if len(n.TIDs) > 1 {
+		title += fmt.Sprintf(" (%d threads)", len(n.TIDs))
 	}
 	return title + ": "
 }
 
 // roundSeries draws the bytes of a thread's rounds in the order of time, the mean of each
 // slice; nothing where all are alike.
-func (p *page) roundSeries(n *namedRounds, series []recording.Round) {
+func (p *page) roundSeries(n *recording.RoundGroup, series []recording.Round) {
 	var rounds []recording.Round
 	for _, round := range series {
 		if round.TID == n.TID {
@@ -162,18 +117,18 @@ func (p *page) roundSeries(n *namedRounds, series []recording.Round) {
 }
 
 // roundSites writes where the bytes of the threads' rounds come from.
-func (p *page) roundSites(n *namedRounds, a *recording.Allocation) {
+func (p *page) roundSites(n *recording.RoundGroup, a *recording.Allocation) {
 	var total uint64
 	sites := []*recording.Site{}
 	for i := range a.Sites {
-		if bytes := n.weight(&a.Sites[i]); bytes > 0 && a.Sites[i].RoundsActive > 0 {
+		if bytes := n.Weight(&a.Sites[i]); bytes > 0 && a.Sites[i].RoundsActive > 0 {
 			total += bytes
 			sites = append(sites, &a.Sites[i])
 		}
 	}
-	slices.SortStableFunc(sites, func(x, y *recording.Site) int { return cmp.Compare(n.weight(y), n.weight(x)) })
+	slices.SortStableFunc(sites, func(x, y *recording.Site) int { return cmp.Compare(n.Weight(y), n.Weight(x)) })
 	for _, s := range sites[:min(len(sites), roundSitesTold)] {
-		text := fmt.Sprintf("%s  %s in %s blocks a round", percentText(share(n.weight(s), total)), sizeText(s.BytesPerRound), figures(s.AllocsPerRound))
+		text := fmt.Sprintf("%s  %s in %s blocks a round", percentText(share(n.Weight(s), total)), sizeText(s.BytesPerRound), figures(s.AllocsPerRound))
 		if a.Lifetimes {
 			text += fmt.Sprintf(", %s freed in it", percentText(s.SameRoundFraction))
 		}
@@ -185,7 +140,7 @@ func (p *page) roundSites(n *namedRounds, a *recording.Allocation) {
 }
 
 // roundTable writes one row for each name of threads.
-func (p *page) roundTable(named []namedRounds, r *recording.Rounds) {
+func (p *page) roundTable(named []recording.RoundGroup, r *recording.Rounds) {
 	p.line("")
 	titles := []column{{"thread", false}, {"rounds", true}, {"every", true}, {"allocs", true}, {"bytes", true}, {"p99", true}, {"CPU", true},
 		{"timed out", true}, {"wrote", true}, {"waits in", false}}
@@ -197,7 +152,7 @@ func (p *page) roundTable(named []namedRounds, r *recording.Rounds) {
 		if i == p.top {
 			break
 		}
-		rows = append(rows, []string{clip(printable(n.Name), 16), countText(n.rounds), durationText(int64(n.PeriodNS.P50)), countText(uint64(n.Allocs.P50)),
+		rows = append(rows, []string{clip(printable(n.Name), 16), countText(n.Rounds), durationText(int64(n.PeriodNS.P50)), countText(uint64(n.Allocs.P50)),
 			sizeText(n.Bytes.P50), sizeText(n.Bytes.P99), durationText(int64(n.CPUNS.P50)),
 			percentText(share(n.Timeouts, n.Count)), percentText(share(n.Writes, n.Count)), n.Wait})
 	}

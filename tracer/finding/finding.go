@@ -29,6 +29,11 @@ var judges = []judge{
 	arenaLockContention,
 	futexStorm,
 	cpuContention,
+	leak,
+	roundChurn,
+	busyIdle,
+	crossThreadFree,
+	plateau,
 }
 
 // Judge returns the findings of a recording, the most severe first. It never returns nil.
