@@ -13,7 +13,11 @@ const volatile bool exact;
 
 /* Counts the times that the probes were put in: what a thread or a lock was doing before a
  * gap means nothing after it. */
-__u32 epoch = 1;
+__u32 epoch;
+
+/* The probes do nothing: they are put in and taken out one after the other, and would see
+ * wakes without waits, or the other way round. */
+bool resting = true;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -69,12 +73,12 @@ struct syscall_exit {
 	__s64 result;
 };
 
-/* thread_of returns the record of a thread that has a slot. */
+/* thread_of returns the record of a thread that has a slot; NULL while the probes rest. */
 static __always_inline struct lock_thread *thread_of(struct task_struct *task, __u32 *slot)
 {
 	__u32 *own = bpf_task_storage_get(&thread_slots, task, 0, 0);
 
-	if (!own || *own < SLOT_FIRST)
+	if (!own || *own < SLOT_FIRST || resting)
 		return NULL;
 	*slot = *own;
 	return bpf_map_lookup_elem(&lock_threads, own);
@@ -106,9 +110,11 @@ static __noinline void begin_call(struct lock_thread *t, __u32 slot, struct fute
 	if (!t->on_since_ns)
 		t->on_since_ns = now;
 	if (t->interrupted) {
+		bool again = t->interrupted == RESUMES_AS_CALLED && call->does == t->does && call->address == t->address;
+
 		t->interrupted = 0;
-		if (call->does == t->does && call->address == t->address)
-			return; /* the interrupted wait goes on */
+		if (again)
+			return;
 		finish_wait(t, slot, -EINTR, now);
 	}
 	if (call->does == FUTEX_DOES_WAIT || call->does == FUTEX_DOES_LOCK)
@@ -125,7 +131,7 @@ int lock_enter(struct syscall_enter *ctx)
 	struct lock_thread *t;
 	__u32 slot;
 
-	if (!filter_current())
+	if (resting || !filter_current())
 		return 0;
 	slot = current_slot();
 	if (slot < SLOT_FIRST)

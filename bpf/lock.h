@@ -142,7 +142,7 @@ struct lock_thread {
 	__u32 woke;    /* threads that this call has woken */
 	__u32 queued;  /* it is among the lock's sleepers */
 	__u32 asleep;  /* it has slept in this call */
-	__u32 interrupted; /* a signal has interrupted the wait, which may go on */
+	__u32 interrupted; /* a signal has interrupted the wait, which may go on: see lock_wait.h */
 	__u32 waitv;
 	__u32 want_stack; /* of the wait that begins */
 	__u32 pad;

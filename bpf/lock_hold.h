@@ -36,7 +36,8 @@ static __always_inline struct lock_grant *granted(struct lock_thread *t, __u64 a
 	return NULL;
 }
 
-/* waits_again: the current thread waits on the lock. */
+/* waits_again: the current thread waits on the lock. It lost the lock to another thread if
+ * it has done nothing else since it was woken; otherwise it had used it, without a wake. */
 static __always_inline void waits_again(struct lock_thread *t, struct lock *lock, __u64 address)
 {
 	struct lock_grant *g = granted(t, address);
@@ -44,7 +45,8 @@ static __always_inline void waits_again(struct lock_thread *t, struct lock *lock
 	if (!g)
 		return;
 	g->address = 0;
-	__sync_fetch_and_add(&lock->futile, 1);
+	if (t->last_wait == address)
+		__sync_fetch_and_add(&lock->futile, 1);
 }
 
 /* hands_on: the current thread wakes others on the lock. */

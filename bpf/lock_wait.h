@@ -13,6 +13,12 @@
 #define ERESTARTNOHAND 514
 #define ERESTART_RESTARTBLOCK 516
 
+/* How an interrupted wait goes on, if it does: by restart_syscall, or by the same call. A
+ * handler may be in between; a call of the same kind that was not made again but made anew,
+ * by a program that got EINTR, cannot be told from it, and counts as the same wait. */
+#define RESUMES_APART 1
+#define RESUMES_AS_CALLED 2
+
 static __always_inline bool waits(const struct lock_thread *t)
 {
 	return t->does == FUTEX_DOES_WAIT || t->does == FUTEX_DOES_LOCK;
@@ -35,8 +41,9 @@ static __noinline void falls_asleep(struct lock_thread *t, __u64 now)
 
 	if (!t || !waits(t) || t->queued || t->woken_ns)
 		return;
-	lock = lock_of(t->pid, t->address);
 	t->asleep = 1;
+	/* Who waits for several words stands in no queue. */
+	lock = t->waitv ? NULL : lock_of(t->pid, t->address);
 	if (!lock)
 		return;
 	t->queued = 1;
@@ -141,7 +148,7 @@ static __noinline void end_wait(struct lock_thread *t, __u32 slot, __s64 result,
 		return;
 	if (restarts(result)) {
 		wakes_up(t, asleep_at(t), now);
-		t->interrupted = 1;
+		t->interrupted = result == -ERESTART_RESTARTBLOCK ? RESUMES_APART : RESUMES_AS_CALLED;
 		return;
 	}
 	if (t->waitv && result >= 0)
@@ -184,8 +191,8 @@ static __noinline void begin_wait(struct lock_thread *t, struct futex_call *call
 		return;
 	if (t->last_wait != call->address)
 		__sync_fetch_and_add(&lock->acquisitions, 1);
-	t->last_wait = call->address;
 	waits_again(t, lock, call->address);
+	t->last_wait = call->address;
 	lock->value = call->value;
 	if ((lock->seen & call->seen) != call->seen)
 		__sync_fetch_and_or((__u32 *)&lock->seen, call->seen);

@@ -313,6 +313,7 @@ const (
 	LockProgLockWaking    = "lock_waking"
 	LockVarEpoch          = "epoch"
 	LockVarExact          = "exact"
+	LockVarResting        = "resting"
 )
 
 // LoadLock returns the embedded CollectionSpec for Lock.
@@ -391,8 +392,9 @@ type LockMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type LockVariableSpecs struct {
-	Epoch *ebpf.VariableSpec `ebpf:"epoch"`
-	Exact *ebpf.VariableSpec `ebpf:"exact"`
+	Epoch   *ebpf.VariableSpec `ebpf:"epoch"`
+	Exact   *ebpf.VariableSpec `ebpf:"exact"`
+	Resting *ebpf.VariableSpec `ebpf:"resting"`
 }
 
 // LockObjects contains all objects after they have been loaded into the kernel.
@@ -458,8 +460,9 @@ func (m *LockMaps) Close() error {
 //
 // It can be passed to LoadLockObjects or ebpf.CollectionSpec.LoadAndAssign.
 type LockVariables struct {
-	Epoch *ebpf.Variable `ebpf:"epoch"`
-	Exact *ebpf.Variable `ebpf:"exact"`
+	Epoch   *ebpf.Variable `ebpf:"epoch"`
+	Exact   *ebpf.Variable `ebpf:"exact"`
+	Resting *ebpf.Variable `ebpf:"resting"`
 }
 
 // LockPrograms contains all programs after they have been loaded into the kernel.

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -89,11 +90,23 @@ func (p *page) worstLock(lock recording.Lock, chains []recording.Chain) {
 			p.frame(f)
 		}
 	}
+	if chain, found := chainOf(lock, chains); found {
+		p.paragraph("      ", chainText(chain, lock))
+	}
+}
+
+// chainOf finds the lock's longest relay, else the longest of all: a fair lock has a word
+// for each waiter, and its relays go through all of them.
+func chainOf(lock recording.Lock, chains []recording.Chain) (recording.Chain, bool) {
 	for _, chain := range chains {
 		if chain.Lock == lock.Address {
-			p.paragraph("      ", chainText(chain))
+			return chain, true
 		}
 	}
+	if len(chains) > 0 {
+		return chains[0], true
+	}
+	return recording.Chain{}, false
 }
 
 // lockStory says in a sentence how the lock was handed on, and what its holders did.
@@ -119,7 +132,7 @@ func lockStory(lock recording.Lock) string {
 }
 
 // chainText draws a relay as a line of thread names.
-func chainText(chain recording.Chain) string {
+func chainText(chain recording.Chain, lock recording.Lock) string {
 	names := make([]string, len(chain.Threads))
 	for i, name := range chain.Threads {
 		names[i] = printable(name)
@@ -131,7 +144,11 @@ func chainText(chain recording.Chain) string {
 	if chain.Length >= uint64(len(names)) {
 		text = "… " + text
 	}
-	return fmt.Sprintf("relay of %s in %s: %s", plural(chain.Length, "handoff"), durationText(chain.DurationNS), text)
+	where := ""
+	if chain.Lock != lock.Address {
+		where = " that ended at " + printable(cmp.Or(chain.Name, chain.Lock.String()))
+	}
+	return fmt.Sprintf("relay of %s in %s%s: %s", plural(chain.Length, "handoff"), durationText(chain.DurationNS), where, text)
 }
 
 // sameNames tells whether the threads cannot be told apart by name.

@@ -60,9 +60,8 @@ func (f *lockFamily) attach(context.Context) error {
 // tracepoint of its own. The later ones came with Linux 5.16 and 6.7.
 var futexTracepoints = []string{"futex", "futex_waitv", "futex_wait", "futex_wake", "futex_requeue"}
 
-// resume puts the probes in, all or none: those of the scheduler first, because a wait that
-// is seen without them would seem never to sleep. What threads were doing before is
-// forgotten, and those that wait now are looked up.
+// resume puts the probes in, all or none, and then lets them begin at once. What threads
+// were doing before is forgotten, and those that wait now are looked up.
 func (f *lockFamily) resume() (err error) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -84,7 +83,6 @@ func (f *lockFamily) resume() (err error) {
 		}
 	}
 	for _, call := range futexTracepoints {
-		// The exit first: without its entry it is ignored, an entry without its exit is not.
 		if err := f.keep(link.Tracepoint("syscalls", "sys_exit_"+call, f.objects.LockLeave, nil)); err != nil {
 			return err
 		}
@@ -94,6 +92,9 @@ func (f *lockFamily) resume() (err error) {
 	}
 	if err := f.keep(link.Tracepoint("syscalls", "sys_exit_restart_syscall", f.objects.LockLeave, nil)); err != nil {
 		return err
+	}
+	if err := f.objects.Resting.Set(false); err != nil {
+		return fmt.Errorf("start the lock probes: %w", err)
 	}
 	if err := iterateTasks(f.objects.LockSeed); err != nil {
 		return fmt.Errorf("look for threads that wait already: %w", err)
@@ -121,8 +122,8 @@ func (f *lockFamily) pause() error {
 	if len(f.links) == 0 {
 		return nil
 	}
-	err := f.detach()
 	now := monotonicNS()
+	err := f.detach()
 	f.coverage.pause(now)
 	return errors.Join(err, f.carry(now))
 }
@@ -138,9 +139,13 @@ func (f *lockFamily) stop() error {
 	return f.detach()
 }
 
-// detach closes the links, all at once because the kernel makes each wait for a grace
-// period; the lock is held.
+// detach stops the probes and closes their links, all at once because the kernel makes each
+// wait for a grace period; the lock is held.
 func (f *lockFamily) detach() error {
+	if len(f.links) == 0 {
+		return nil
+	}
+	rested := f.objects.Resting.Set(true)
 	errs := make([]error, len(f.links))
 	var closing sync.WaitGroup
 	for i, l := range f.links {
@@ -148,7 +153,7 @@ func (f *lockFamily) detach() error {
 	}
 	closing.Wait()
 	f.links = nil
-	return errors.Join(errs...)
+	return errors.Join(rested, errors.Join(errs...))
 }
 
 // hits sums the probe hits of all threads.

@@ -11,6 +11,12 @@ import (
 // shortestChain is the least number of handoffs that make a chain worth a word.
 const shortestChain = 3
 
+// lockRelay is a chain and the lock of its last handoff.
+type lockRelay struct {
+	address uint64
+	bpf.LockLockChain
+}
+
 // chains lists the longest relays: those that have ended, kept with their locks, and those
 // under way, kept with the thread that was woken last.
 func (f *lockFamily) chains(s lockState, locks []recording.Lock, names stackNames) []recording.Chain {
@@ -18,10 +24,10 @@ func (f *lockFamily) chains(s lockState, locks []recording.Lock, names stackName
 	for _, lock := range locks {
 		byName[lock.Address] = lock.Name
 	}
-	longest := map[uint64]bpf.LockLockChain{} // by address: a chain grows through many threads
+	longest := map[uint64]lockRelay{} // by its start: the threads that it went through have copies
 	keep := func(address uint64, chain bpf.LockLockChain) {
-		if chain.Length >= shortestChain && chain.Length > longest[address].Length {
-			longest[address] = chain
+		if chain.Length >= shortestChain && chain.Length > longest[chain.StartNs].Length {
+			longest[chain.StartNs] = lockRelay{address, chain}
 		}
 	}
 	for key, lock := range s.locks {
@@ -33,13 +39,14 @@ func (f *lockFamily) chains(s lockState, locks []recording.Lock, names stackName
 		}
 	}
 	chains := []recording.Chain{}
-	for address, chain := range longest {
+	for _, chain := range longest {
+		address := recording.Address(chain.address)
 		c := recording.Chain{
-			Lock: recording.Address(address), Name: byName[recording.Address(address)], Length: chain.Length,
+			Lock: address, Name: byName[address], Length: chain.Length,
 			StartNS: f.tracee.since(chain.StartNs), DurationNS: int64(chain.EndNs - chain.StartNs),
 			TIDs: []int{}, Threads: []string{},
 		}
-		for _, slot := range chainSlots(chain) {
+		for _, slot := range chainSlots(chain.LockLockChain) {
 			who := names.thread(slot)
 			c.TIDs = append(c.TIDs, who.tid)
 			c.Threads = append(c.Threads, who.name)
@@ -48,7 +55,7 @@ func (f *lockFamily) chains(s lockState, locks []recording.Lock, names stackName
 	}
 	sort.Slice(chains, func(i, j int) bool {
 		x, y := chains[i], chains[j]
-		return x.Length > y.Length || x.Length == y.Length && x.Lock < y.Lock
+		return x.Length > y.Length || x.Length == y.Length && x.StartNS < y.StartNS
 	})
 	return chains[:min(len(chains), maxChains)]
 }
