@@ -91,7 +91,11 @@ func (p *page) worstLock(lock recording.Lock, chains []recording.Chain) {
 		}
 	}
 	if chain, found := chainOf(lock, chains); found {
-		p.paragraph("      ", chainText(chain, lock))
+		where := ""
+		if chain.Lock != lock.Address {
+			where = "last at " + printable(cmp.Or(chain.Name, chain.Lock.String())) + ", a "
+		}
+		p.paragraph("      ", where+chainText(chain))
 	}
 }
 
@@ -132,7 +136,7 @@ func lockStory(lock recording.Lock) string {
 }
 
 // chainText draws a relay as a line of thread names.
-func chainText(chain recording.Chain, lock recording.Lock) string {
+func chainText(chain recording.Chain) string {
 	names := make([]string, len(chain.Threads))
 	for i, name := range chain.Threads {
 		names[i] = printable(name)
@@ -144,11 +148,7 @@ func chainText(chain recording.Chain, lock recording.Lock) string {
 	if chain.Length >= uint64(len(names)) {
 		text = "… " + text
 	}
-	where := ""
-	if chain.Lock != lock.Address {
-		where = " that ended at " + printable(cmp.Or(chain.Name, chain.Lock.String()))
-	}
-	return fmt.Sprintf("relay of %s in %s%s: %s", plural(chain.Length, "handoff"), durationText(chain.DurationNS), where, text)
+	return fmt.Sprintf("relay of %s in %s: %s", plural(chain.Length, "handoff"), durationText(chain.DurationNS), text)
 }
 
 // sameNames tells whether the threads cannot be told apart by name.

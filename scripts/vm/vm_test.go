@@ -19,7 +19,7 @@ const bootTimeout = 9 * time.Minute
 // suites are the packages whose tests run in the machines, and which of their tests: those
 // that need no compiler and no other program there.
 var suites = []struct{ name, tests string }{
-	{"tracer", "TestExactCounts/8_threads|TestAllProbes|TestSampledCounts|TestIdentities|TestTwoSessions|TestConfinedProcess|TestHeldProcesses|TestStackThroughProbedReturn"},
+	{"tracer", "TestExactCounts/8_threads|TestAllProbes|TestSampledCounts|TestIdentities|TestTwoSessions|TestConfinedProcess|TestHeldProcesses|TestStackThroughProbedReturn|TestFutexCounts"},
 	{"tracer/probe", "TestAttachCountsAllThreads|TestReturnProbe|TestTargetExits|TestNothingRemains"},
 	{"tracer/heap", "TestSnapshotEqualsMallinfo/^(holes|fast_bins|thread_arenas|mmapped_chunks|drift)$"},
 	{"cmd/memtrace", "TestDoctorOn|TestFirstAllocation|TestDurationEndsTheCommand|TestHeapCommand"},
@@ -33,6 +33,7 @@ var programs = []struct {
 	{"counts.c", []string{"-fno-builtin", "-fno-omit-frame-pointer", "-Wl,-z,now"}},
 	{"counts.c", []string{"-fno-builtin", "-fno-omit-frame-pointer", "-static"}},
 	{"counts.c", []string{"-fno-builtin", "-fno-omit-frame-pointer"}},
+	{"futexes.c", nil},
 	{"identities.c", nil},
 	{"calls.c", []string{"-fomit-frame-pointer"}},
 	{"confined.c", nil},
