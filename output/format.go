@@ -59,6 +59,7 @@ func formats() []Format {
 		{"", []string{".json.gz"}, JSONGzip},
 		{"folded", []string{".folded"}, Folded},
 		{"", []string{".html"}, HTML},
+		{"", []string{".pb.gz"}, Pprof},
 	}
 }
 

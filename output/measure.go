@@ -31,7 +31,7 @@ func measures() []measure {
 	return []measure{
 		{"alloc-bytes", "bytes", sites(func(s *recording.Site) uint64 { return s.AllocBytes })},
 		{"alloc-count", "count", sites(func(s *recording.Site) uint64 { return s.Allocs })},
-		{"round-bytes", "bytes", sites(func(s *recording.Site) uint64 { return uint64(math.Round(s.BytesPerRound)) })},
+		{"round-bytes", "bytes", sites(roundBytes)},
 		{"live-bytes", "bytes", sites(func(s *recording.Site) uint64 { return s.LiveBytes })},
 		{"lock-wait", "nanoseconds", lockWaits},
 		{"arena-created", "count", arenasCreated},
@@ -120,4 +120,12 @@ func mmapSites(rec *recording.Recording) ([]weighedStack, bool) {
 		all = append(all, weighedStack{"", site.Stack, site.MappedBytes})
 	}
 	return all, true
+}
+
+// roundBytes is what a site allocates in a round, rounded; a damaged recording's nonsense is 0.
+func roundBytes(s *recording.Site) uint64 {
+	if !(s.BytesPerRound > 0 && s.BytesPerRound < math.MaxInt64) {
+		return 0
+	}
+	return uint64(math.Round(s.BytesPerRound))
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -204,5 +205,40 @@ func TestPlainTextByLocale(t *testing.T) {
 		if got.status != 0 || ascii != c.ascii {
 			t.Errorf("%v: status %d, only ASCII: %v", c.variables, got.status, ascii)
 		}
+	}
+}
+
+// The recording opens in pprof's own web interface.
+func TestReportInPprofsWebInterface(t *testing.T) {
+	command := memtrace(t, "report", sampleRecording, "--http", "127.0.0.1:0")
+	stderr, err := command.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(stderr).ReadString('\n')
+	_, rest, found := strings.Cut(line, "http://")
+	if err != nil || !found {
+		t.Fatalf("no address: %q, %v", line, err)
+	}
+	address, _, _ := strings.Cut(rest, "/")
+	for path, want := range map[string]string{"": "fetch_page", "top": "fetch_page", "peek?f=fetch_page": "run_query"} {
+		response, err := http.Get("http://" + address + "/" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil || response.StatusCode != http.StatusOK || !strings.Contains(string(page), want) {
+			t.Errorf("/%s: status %d, lacks %q (%v)", path, response.StatusCode, want, err)
+		}
+	}
+	if err := command.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Wait(); err != nil {
+		t.Errorf("Ctrl-C: %v", err)
 	}
 }

@@ -1,0 +1,95 @@
+package output
+
+import (
+	"slices"
+
+	"github.com/google/pprof/profile"
+
+	"memtrace/tracer/recording"
+)
+
+// stack turns a stack into locations, leaf first. Frames inlined into one function share
+// the location of that function.
+func (b *profileBuilder) stack(stack recording.Stack) []*profile.Location {
+	var locations []*profile.Location
+	for from := 0; from < len(stack); {
+		to := from
+		for to < len(stack)-1 && stack[to].Inlined {
+			to++
+		}
+		locations = append(locations, b.location(stack[from:to+1]))
+		from = to + 1
+	}
+	return locations
+}
+
+// location returns the location of frames at one address, the innermost first.
+func (b *profileBuilder) location(frames []recording.Frame) *profile.Location {
+	leaf := frames[0]
+	key := locationKey{moduleKey{printable(leaf.Module), leaf.BuildID}, leaf.Address, frameName(leaf), leaf.Line}
+	lines := make([]profile.Line, len(frames))
+	for i, f := range frames {
+		lines[i] = profile.Line{Function: b.function(f), Line: int64(max(0, f.Line))}
+	}
+	for _, known := range b.locations[key] {
+		if slices.Equal(known.Line, lines) {
+			return known
+		}
+	}
+	location := &profile.Location{
+		ID:      uint64(len(b.profile.Location)) + 1,
+		Address: uint64(leaf.Address),
+		Line:    lines,
+	}
+	if leaf.Module != "" {
+		location.Mapping = b.mapping(key.module)
+		extend(location.Mapping, leaf)
+	}
+	b.locations[key] = append(b.locations[key], location)
+	b.profile.Location = append(b.profile.Location, location)
+	return location
+}
+
+func (b *profileBuilder) function(f recording.Frame) *profile.Function {
+	key := functionKey{printable(frameName(f)), printable(f.File)}
+	known := b.functions[key]
+	if known == nil {
+		known = &profile.Function{ID: uint64(len(b.profile.Function)) + 1, Name: key.name, SystemName: key.name, Filename: key.file}
+		b.functions[key] = known
+		b.profile.Function = append(b.profile.Function, known)
+	}
+	return known
+}
+
+// mapping returns the mapping of a module. The names are all here already: pprof is told so,
+// or it would look for the files of the target on the machine that reads the profile.
+func (b *profileBuilder) mapping(key moduleKey) *profile.Mapping {
+	known := b.modules[key]
+	if known == nil {
+		known = &profile.Mapping{
+			ID: uint64(len(b.profile.Mapping)) + 1, File: key.file, BuildID: key.buildID,
+			HasFunctions: true, HasFilenames: true, HasLineNumbers: true, HasInlineFrames: true,
+		}
+		b.modules[key] = known
+		b.profile.Mapping = append(b.profile.Mapping, known)
+	}
+	return known
+}
+
+// pageBytes is the grain of a mapping's ends.
+const pageBytes = 4096
+
+// extend widens a mapping to hold a frame. A recording keeps addresses, not mappings: the
+// range is that of the addresses seen.
+func extend(m *profile.Mapping, f recording.Frame) {
+	address := uint64(f.Address)
+	if address == 0 || address > 1<<63 {
+		return
+	}
+	start, limit := address&^(pageBytes-1), address&^(pageBytes-1)+pageBytes
+	if m.Limit == 0 {
+		m.Start, m.Limit = start, limit
+		return
+	}
+	m.Start, m.Limit = min(m.Start, start), max(m.Limit, limit)
+}
