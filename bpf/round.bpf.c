@@ -39,6 +39,7 @@ struct task_struct {
 
 /* Set before load: a kind, and above it which argument counts. */
 const volatile __u8 syscall_kinds[MAX_SYSCALL];
+const volatile __u32 log_length; /* of the text that is looked for */
 
 /* The allocation family's, where that is on. */
 struct {
@@ -60,8 +61,23 @@ struct {
 	__uint(max_entries, 1 << 22);
 } round_log SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, LOG_TEXT + 1);
+	__type(key, __u32);
+	__type(value, struct log_state);
+} log_states SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, LOG_STREAMS);
+	__type(key, __u32);
+	__type(value, struct log_stream);
+} log_streams SEC(".maps");
+
 #include "round_thread.h"
 #include "round_process.h"
+#include "round_log.h"
 
 SEC("raw_tp/sys_enter")
 int round_enter(struct bpf_raw_tracepoint_args *ctx)
@@ -87,4 +103,24 @@ SEC("uprobe")
 int round_function(struct pt_regs *ctx)
 {
 	return filter_current() ? boundary() : 0;
+}
+
+SEC("raw_tp/sys_enter")
+int round_log_enter(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u64 number = ctx->args[1];
+	__u32 kind;
+
+	if (number >= MAX_SYSCALL)
+		return 0;
+	kind = syscall_kinds[number] & SYSCALL_KIND_MASK;
+	if (kind < SYSCALL_WRITES || !filter_current())
+		return 0;
+	return entered_write((struct pt_regs *)ctx->args[0], kind);
+}
+
+SEC("raw_tp/sys_exit")
+int round_log_exit(struct bpf_raw_tracepoint_args *ctx)
+{
+	return filter_current() ? left_write(ctx->args[1]) : 0;
 }

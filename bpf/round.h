@@ -23,9 +23,10 @@ enum syscall_kind {
 	SYSCALL_MAY_SLEEP,    /* an idle wait if the thread slept in it: accept */
 	SYSCALL_FUTEX,	      /* waits with a timeout, or wakes others */
 	SYSCALL_RING,	      /* io_uring_enter */
-	SYSCALL_WRITES,	      /* carries something out of the process */
-	SYSCALL_WRITES_VECTOR, /* the same from several pieces */
-	SYSCALL_WRITES_MESSAGE, /* the same from a message that points to pieces */
+	SYSCALL_SENDS,	      /* carries something out of the process */
+	SYSCALL_WRITES,	      /* the same, from a buffer that the arguments name */
+	SYSCALL_WRITES_VECTOR, /* from several buffers */
+	SYSCALL_WRITES_MESSAGE, /* from a message that points to several buffers */
 	SYSCALL_KINDS,
 };
 
@@ -94,6 +95,30 @@ struct round_sums {
 	__u64 by_bytes[SIZE_CLASSES]; /* class k: above 2^(k-1) and up to 2^k bytes */
 };
 
+/* Lines that are looked for: at most so many bytes of them. */
+#define LOG_TEXT 64
+#define LOG_STREAMS 3 /* descriptors 0 to 2; 0 is not looked at */
+
+/* The automaton that looks for the text: from a state, which is how many bytes of it have
+ * been seen, the state that follows for each byte. */
+struct log_state {
+	__u8 next[256];
+};
+
+/* One of the target's output streams. */
+struct log_stream {
+	__u32 state;
+	__u32 told; /* the line has begun a round already */
+};
+
+/* A write that the thread is in, where it goes to an output stream. */
+struct log_write {
+	__u64 address; /* of the buffer, or of the list of buffers */
+	__u64 count; /* of bytes, or of buffers */
+	__u32 stream; /* 0 = none */
+	enum syscall_kind kind;
+};
+
 /* One thread's round, written by that thread alone. */
 struct round_thread {
 	__u64 hits;
@@ -105,6 +130,7 @@ struct round_thread {
 	enum syscall_kind kind; /* its kind */
 	enum round_flags flags;
 	__u32 wait;
+	struct log_write write;
 	struct round_mark mark;
 	struct round_sums sums;
 };

@@ -114,7 +114,7 @@ static __always_inline int entered_syscall(struct pt_regs *where, __u64 number, 
 	if (!t)
 		return 0;
 	t->hits++;
-	if (kind >= SYSCALL_WRITES) {
+	if (kind >= SYSCALL_SENDS) {
 		t->flags |= ROUND_WROTE;
 		return 0;
 	}

@@ -61,6 +61,17 @@ const (
 	RoundCoursePartCOURSE_PARTS RoundCoursePart = 2
 )
 
+type RoundLogState struct {
+	_    structs.HostLayout
+	Next [256]uint8
+}
+
+type RoundLogStream struct {
+	_     structs.HostLayout
+	State uint32
+	Told  uint32
+}
+
 type RoundLoss uint32
 
 const (
@@ -141,7 +152,14 @@ type RoundRoundThread struct {
 	Kind     RoundSyscallKind
 	Flags    RoundRoundFlags
 	Wait     uint32
-	Mark     struct {
+	Write    struct {
+		_       structs.HostLayout
+		Address uint64
+		Count   uint64
+		Stream  uint32
+		Kind    RoundSyscallKind
+	}
+	Mark struct {
 		_          structs.HostLayout
 		CpuNs      uint64
 		Allocs     uint64
@@ -163,10 +181,11 @@ const (
 	RoundSyscallKindSYSCALL_MAY_SLEEP      RoundSyscallKind = 4
 	RoundSyscallKindSYSCALL_FUTEX          RoundSyscallKind = 5
 	RoundSyscallKindSYSCALL_RING           RoundSyscallKind = 6
-	RoundSyscallKindSYSCALL_WRITES         RoundSyscallKind = 7
-	RoundSyscallKindSYSCALL_WRITES_VECTOR  RoundSyscallKind = 8
-	RoundSyscallKindSYSCALL_WRITES_MESSAGE RoundSyscallKind = 9
-	RoundSyscallKindSYSCALL_KINDS          RoundSyscallKind = 10
+	RoundSyscallKindSYSCALL_SENDS          RoundSyscallKind = 7
+	RoundSyscallKindSYSCALL_WRITES         RoundSyscallKind = 8
+	RoundSyscallKindSYSCALL_WRITES_VECTOR  RoundSyscallKind = 9
+	RoundSyscallKindSYSCALL_WRITES_MESSAGE RoundSyscallKind = 10
+	RoundSyscallKindSYSCALL_KINDS          RoundSyscallKind = 11
 )
 
 type RoundTarget struct {
@@ -198,6 +217,8 @@ const (
 const (
 	RoundMapAllocThreads   = "alloc_threads"
 	RoundMapCourse         = "course"
+	RoundMapLogStates      = "log_states"
+	RoundMapLogStreams     = "log_streams"
 	RoundMapLosses         = "losses"
 	RoundMapRoundLog       = "round_log"
 	RoundMapRoundThreads   = "round_threads"
@@ -208,6 +229,9 @@ const (
 	RoundProgRoundEnter    = "round_enter"
 	RoundProgRoundExit     = "round_exit"
 	RoundProgRoundFunction = "round_function"
+	RoundProgRoundLogEnter = "round_log_enter"
+	RoundProgRoundLogExit  = "round_log_exit"
+	RoundVarLogLength      = "log_length"
 	RoundVarSyscallKinds   = "syscall_kinds"
 )
 
@@ -256,6 +280,8 @@ type RoundProgramSpecs struct {
 	RoundEnter    *ebpf.ProgramSpec `ebpf:"round_enter"`
 	RoundExit     *ebpf.ProgramSpec `ebpf:"round_exit"`
 	RoundFunction *ebpf.ProgramSpec `ebpf:"round_function"`
+	RoundLogEnter *ebpf.ProgramSpec `ebpf:"round_log_enter"`
+	RoundLogExit  *ebpf.ProgramSpec `ebpf:"round_log_exit"`
 }
 
 // RoundMapSpecs contains maps before they are loaded into the kernel.
@@ -264,6 +290,8 @@ type RoundProgramSpecs struct {
 type RoundMapSpecs struct {
 	AllocThreads *ebpf.MapSpec `ebpf:"alloc_threads"`
 	Course       *ebpf.MapSpec `ebpf:"course"`
+	LogStates    *ebpf.MapSpec `ebpf:"log_states"`
+	LogStreams   *ebpf.MapSpec `ebpf:"log_streams"`
 	Losses       *ebpf.MapSpec `ebpf:"losses"`
 	RoundLog     *ebpf.MapSpec `ebpf:"round_log"`
 	RoundThreads *ebpf.MapSpec `ebpf:"round_threads"`
@@ -277,6 +305,7 @@ type RoundMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type RoundVariableSpecs struct {
+	LogLength    *ebpf.VariableSpec `ebpf:"log_length"`
 	SyscallKinds *ebpf.VariableSpec `ebpf:"syscall_kinds"`
 }
 
@@ -302,6 +331,8 @@ func (o *RoundObjects) Close() error {
 type RoundMaps struct {
 	AllocThreads *ebpf.Map `ebpf:"alloc_threads"`
 	Course       *ebpf.Map `ebpf:"course"`
+	LogStates    *ebpf.Map `ebpf:"log_states"`
+	LogStreams   *ebpf.Map `ebpf:"log_streams"`
 	Losses       *ebpf.Map `ebpf:"losses"`
 	RoundLog     *ebpf.Map `ebpf:"round_log"`
 	RoundThreads *ebpf.Map `ebpf:"round_threads"`
@@ -315,6 +346,8 @@ func (m *RoundMaps) Close() error {
 	return _RoundClose(
 		m.AllocThreads,
 		m.Course,
+		m.LogStates,
+		m.LogStreams,
 		m.Losses,
 		m.RoundLog,
 		m.RoundThreads,
@@ -329,6 +362,7 @@ func (m *RoundMaps) Close() error {
 //
 // It can be passed to LoadRoundObjects or ebpf.CollectionSpec.LoadAndAssign.
 type RoundVariables struct {
+	LogLength    *ebpf.Variable `ebpf:"log_length"`
 	SyscallKinds *ebpf.Variable `ebpf:"syscall_kinds"`
 }
 
@@ -339,6 +373,8 @@ type RoundPrograms struct {
 	RoundEnter    *ebpf.Program `ebpf:"round_enter"`
 	RoundExit     *ebpf.Program `ebpf:"round_exit"`
 	RoundFunction *ebpf.Program `ebpf:"round_function"`
+	RoundLogEnter *ebpf.Program `ebpf:"round_log_enter"`
+	RoundLogExit  *ebpf.Program `ebpf:"round_log_exit"`
 }
 
 func (p *RoundPrograms) Close() error {
@@ -346,6 +382,8 @@ func (p *RoundPrograms) Close() error {
 		p.RoundEnter,
 		p.RoundExit,
 		p.RoundFunction,
+		p.RoundLogEnter,
+		p.RoundLogExit,
 	)
 }
 

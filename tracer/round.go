@@ -62,8 +62,18 @@ func (f *roundFamily) load(_ context.Context, k *kernel, t *tracee) (err error) 
 		spec.Maps[name].MaxEntries = k.threadSlots()
 	}
 	spec.Programs["round_function"].AttachType = k.features.AttachType(probe.Entry)
+	if f.spec.kind == roundsLog {
+		if err := spec.Variables["log_length"].Set(uint32(len(f.spec.name))); err != nil {
+			return fmt.Errorf("set up the probes of rounds: %w", err)
+		}
+	}
 	if err := k.load(spec, &f.objects); err != nil {
 		return err
+	}
+	if f.spec.kind == roundsLog {
+		if err := putAutomaton(f.objects.LogStates, f.spec.name); err != nil {
+			return err
+		}
 	}
 	f.log, err = openRoundLog(f.objects.RoundLog, t, f.tid)
 	return err
@@ -87,6 +97,8 @@ func (f *roundFamily) attach(context.Context) error {
 		return f.attachTracepoints(rawTracepoint{"sys_enter", f.objects.RoundEnter}, rawTracepoint{"sys_exit", f.objects.RoundExit})
 	case roundsFunction, roundsMarker:
 		return f.attachPlaces()
+	case roundsLog:
+		return f.attachTracepoints(rawTracepoint{"sys_enter", f.objects.RoundLogEnter}, rawTracepoint{"sys_exit", f.objects.RoundLogExit})
 	case roundsEvery:
 		return f.attachClock()
 	}

@@ -20,6 +20,7 @@ const (
 	milliseconds  = bpf.RoundSyscallKindSYSCALL_MILLISECONDS
 	timeSpec      = bpf.RoundSyscallKindSYSCALL_TIMESPEC
 	maySleep      = bpf.RoundSyscallKindSYSCALL_MAY_SLEEP
+	sends         = bpf.RoundSyscallKindSYSCALL_SENDS
 	writes        = bpf.RoundSyscallKindSYSCALL_WRITES
 	writesVector  = bpf.RoundSyscallKindSYSCALL_WRITES_VECTOR
 	writesMessage = bpf.RoundSyscallKindSYSCALL_WRITES_MESSAGE
@@ -54,11 +55,11 @@ var roundCalls = append([]roundCall{
 	{"pwritev", unix.SYS_PWRITEV, writesVector, 0},
 	{"pwritev2", unix.SYS_PWRITEV2, writesVector, 0},
 	{"sendmsg", unix.SYS_SENDMSG, writesMessage, 0},
-	{"sendmmsg", unix.SYS_SENDMMSG, writesMessage, 0},
-	{"sendfile", unix.SYS_SENDFILE, writes, 0},
-	{"splice", unix.SYS_SPLICE, writes, 0},
-	{"mq_timedsend", unix.SYS_MQ_TIMEDSEND, writes, 0},
-	{"msgsnd", unix.SYS_MSGSND, writes, 0},
+	{"sendmmsg", unix.SYS_SENDMMSG, sends, 0},
+	{"sendfile", unix.SYS_SENDFILE, sends, 0},
+	{"splice", unix.SYS_SPLICE, sends, 0},
+	{"mq_timedsend", unix.SYS_MQ_TIMEDSEND, sends, 0},
+	{"msgsnd", unix.SYS_MSGSND, sends, 0},
 }, oldRoundCalls...)
 
 // syscallKinds makes the table that the kernel half looks system calls up in.

@@ -13,7 +13,8 @@ const (
 	churnShare   = 0.9       // of the round's bytes
 	churnSites   = 10        // at most
 	churnFreed   = 0.9       // of a site's blocks, in the round that made them
-	churnSamples = 20        // fewer calls say nothing about a site
+	churnSamples = 5         // of each site: fewer say nothing
+	churnSampled = 50        // of them together
 	churnBytes   = 256 << 10 // a second, from where on it is worth a word
 )
 
@@ -62,7 +63,7 @@ func makes(sites int) string {
 // churningSites returns the fewest sites that have churnShare of the group's bytes, all of
 // them freed in their round; none when it takes too many, or others.
 func churningSites(all []recording.Site, g *recording.RoundGroup) (sites []*recording.Site, covered float64) {
-	var total, sum uint64
+	var total, sum, sampled uint64
 	for i := range all {
 		if bytes := g.Weight(&all[i]); bytes > 0 {
 			total += bytes
@@ -71,11 +72,12 @@ func churningSites(all []recording.Site, g *recording.RoundGroup) (sites []*reco
 	}
 	slices.SortStableFunc(sites, func(a, b *recording.Site) int { return cmp.Compare(g.Weight(b), g.Weight(a)) })
 	for n, s := range sites {
-		if n == churnSites || s.SameRoundFraction < churnFreed || s.Sampled < churnSamples || s.RoundsActive < leastRounds/2 {
+		if n == churnSites || s.SameRoundFraction < churnFreed || s.Sampled < churnSamples {
 			return nil, 0
 		}
 		sum += g.Weight(s)
-		if covered = share(sum, total); covered >= churnShare {
+		sampled += s.Sampled
+		if covered = share(sum, total); covered >= churnShare && sampled >= churnSampled {
 			return sites[:n+1], covered
 		}
 	}
