@@ -16,6 +16,7 @@ type contention struct {
 	queue      float64 // the same over the time in which any slept
 	members    int     // threads that slept at it
 	handoffs   float64 // a second
+	holdNS     int64   // how long a turn lasts on average, without the time its holder was preempted
 	emptyWakes float64 // share of the wakes that found nobody
 	eagain     float64 // share of the waits that returned at once
 }
@@ -71,8 +72,9 @@ func contentionOf(lock recording.Lock, durationNS int64) contention {
 		emptyWakes: share(lock.EmptyWakes, lock.Wakes),
 		eagain:     share(lock.EAgain, lock.EAgain+lock.Waits),
 	}
-	if lock.BusyFraction > 0 {
-		c.queue = c.sleepers / lock.BusyFraction
+	c.queue = lock.QueueMean
+	if held := lock.Hold.OnCPU + lock.Hold.Asleep; lock.Hold.Count > 0 {
+		c.holdNS = held / int64(lock.Hold.Count)
 	}
 	for _, thread := range lock.Threads {
 		if thread.Waits > 0 {

@@ -2,6 +2,7 @@ package finding
 
 import (
 	"fmt"
+	"strings"
 
 	"memtrace/tracer/recording"
 )
@@ -19,7 +20,7 @@ const (
 func lockContention(rec *recording.Recording) []recording.Finding {
 	found := []recording.Finding{}
 	for _, c := range contentions(rec) {
-		if c.lock.Kind == "arena" || c.isConvoy() || !c.isContended() {
+		if c.lock.Kind == "arena" || c.isConvoy() || !c.isContended() || told(found, c.subject()) {
 			continue
 		}
 		severity := recording.Medium
@@ -37,6 +38,17 @@ func lockContention(rec *recording.Recording) []recording.Finding {
 		})
 	}
 	return found
+}
+
+// told tells whether the object has its finding already: a read-write lock has several words.
+func told(found []recording.Finding, subject string) bool {
+	object, _, _ := strings.Cut(subject, "+0x")
+	for _, f := range found {
+		if other, _, _ := strings.Cut(f.Subject, "+0x"); other == object {
+			return true
+		}
+	}
+	return false
 }
 
 // isContended tells whether threads lose time at the lock in long waits.

@@ -18,7 +18,7 @@ const (
 	convoyHandoffs   = 100  // fewer say nothing
 	convoyFraction   = 0.2  // of the trace
 	severeFraction   = 0.5
-	longHoldNS       = 5e6 // a lock that is held longer needs no convoy to make threads wait
+	longHoldNS       = 3e6 // a lock that is held longer needs no convoy to make threads wait
 )
 
 // lockConvoy says that threads hand one lock on in lockstep although it is held only
@@ -39,12 +39,13 @@ func lockConvoy(rec *recording.Recording) []recording.Finding {
 	return found
 }
 
-// isConvoy tells whether the lock carries a convoy for a good part of the trace.
+// isConvoy tells whether the lock carries a convoy for a good part of the trace. A semaphore
+// lets several in at once: those behind it do not take turns.
 func (c contention) isConvoy() bool {
 	l := c.lock
-	return c.members >= convoyMembers && c.queue >= convoyQueue && l.Handoffs >= convoyHandoffs &&
+	return l.Kind != "semaphore" && c.members >= convoyMembers && c.queue >= convoyQueue && l.Handoffs >= convoyHandoffs &&
 		c.emptyWakes <= convoyEmptyWakes && c.eagain <= convoyEAgain &&
-		l.Rotation >= convoyRotation && l.BusyFraction >= convoyFraction && l.Hold.P50 < longHoldNS
+		l.Rotation >= convoyRotation && l.BusyFraction >= convoyFraction && c.holdNS < longHoldNS
 }
 
 // convoy writes the finding.

@@ -36,6 +36,7 @@ func eight(l recording.Lock) recording.Lock {
 		l.Kind = "mutex"
 	}
 	l.Name = "the lock"
+	l.QueueMean = float64(l.WaitNS.Total) / (float64(tenSeconds) * l.BusyFraction)
 	for tid := range 8 {
 		l.Threads = append(l.Threads, recording.LockThread{TID: 100 + tid, Waits: l.Waits / 8, Wakes: l.Wakes / 8, WaitNS: l.WaitNS.Total / 8})
 	}
@@ -89,7 +90,7 @@ func TestLockFindings(t *testing.T) {
 	})
 	queue.Threads = append(queue.Threads, recording.LockThread{TID: 99, Wakes: 3_000})
 	limiter := eight(recording.Lock{
-		Kind: "semaphore", Waits: 3_000, Wakes: 3_000, Handoffs: 3_000, WaitNS: recording.WaitTimes{Total: 5 * tenSeconds, P50: 12e6}, Hold: recording.Hold{P50: 6e6, OnCPU: 1e9}, BusyFraction: 1, Rotation: 300,
+		Kind: "semaphore", Waits: 3_000, Wakes: 3_000, Handoffs: 3_000, WaitNS: recording.WaitTimes{Total: 5 * tenSeconds, P50: 12e6}, Hold: recording.Hold{P50: 6e6, OnCPU: 1e9, Count: 160}, BusyFraction: 1, Rotation: 300,
 	})
 	occasional := eight(recording.Lock{
 		Waits: 200, Wakes: 210, EmptyWakes: 10, Handoffs: 200, WaitNS: recording.WaitTimes{Total: 2e7, P50: 80_000}, Hold: recording.Hold{P50: 20_000}, BusyFraction: 0.002, Rotation: 1,
