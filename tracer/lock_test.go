@@ -2,6 +2,7 @@ package tracer
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"testing"
 
@@ -59,6 +60,8 @@ func TestFutexCounts(t *testing.T) {
 				counts.Waits++
 				told[name] = counts
 			}
+			// A kernel without the newer calls leaves their word alone.
+			maps.DeleteFunc(told, func(_ string, c lockCounts) bool { return c == lockCounts{} })
 			got := map[string]lockCounts{}
 			for _, lock := range rec.Locks.Locks {
 				if name, known := names[lock.Address]; known {

@@ -39,6 +39,7 @@ var programs = []struct {
 	{"confined.c", nil},
 	{"calls.c", nil},
 	{"heapshape.c", nil},
+	{"futexes.c", nil},
 	{"ticker.c", nil},
 	{"firstalloc.c", []string{"-Wl,-z,lazy"}},
 	{"firstalloc.c", []string{"-static"}},
