@@ -165,8 +165,10 @@ func DiffFormatForFile(path string) (func(io.Writer, *recording.Comparison, Opti
 	switch {
 	case strings.HasSuffix(path, ".txt"):
 		return Diff, nil
+	case strings.HasSuffix(path, ".svg"):
+		return DiffSVG, nil
 	case strings.HasSuffix(path, ".json"):
 		return func(w io.Writer, c *recording.Comparison, _ Options) error { return DiffJSON(w, c) }, nil
 	}
-	return nil, fmt.Errorf("a comparison cannot be written to %q: end the name in .txt or .json", path)
+	return nil, fmt.Errorf("a comparison cannot be written to %q: end the name in .txt, .json or .svg", path)
 }

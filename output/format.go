@@ -60,6 +60,7 @@ func formats() []Format {
 		{"folded", []string{".folded"}, Folded},
 		{"", []string{".html"}, HTML},
 		{"", []string{".pb.gz"}, Pprof},
+		{"", []string{".svg"}, FlameSVG},
 	}
 }
 

@@ -22,9 +22,10 @@ type htmlPage struct {
 	Findings   []recording.Finding
 	Ledger     *htmlLedger
 	Sections   []htmlSection
-	Style      template.CSS
-	Script     template.JS
 	ByMemtrace string
+
+	Style               template.CSS
+	Script, FlameScript template.JS
 }
 
 // htmlSection is a part of the page; those without content are left out.
@@ -32,13 +33,14 @@ type htmlSection struct {
 	ID, Title string
 	Charts    []*chart
 	Blocks    []block
+	Flame     *htmlFlames
 	Sites     *htmlSites
 	Locks     []htmlLock
 	Chains    []htmlChain
 }
 
 func (s htmlSection) empty() bool {
-	return len(s.Charts) == 0 && len(s.Blocks) == 0 && s.Sites == nil && len(s.Locks) == 0
+	return len(s.Charts) == 0 && len(s.Blocks) == 0 && s.Flame == nil && s.Sites == nil && len(s.Locks) == 0
 }
 
 // HTML writes the whole recording as one page that works from a file: the judgements first,
@@ -58,14 +60,18 @@ func HTML(w io.Writer, rec *recording.Recording, o Options) error {
 	if err != nil {
 		return fmt.Errorf("read the page's script: %w", err)
 	}
+	flame, err := htmlFiles.ReadFile("html/flame.js")
+	if err != nil {
+		return fmt.Errorf("read the flame graph's script: %w", err)
+	}
 	view := htmlPage{
-		Title:      fmt.Sprintf("%s (pid %d)", clip(printable(rec.Target.Command), 80), rec.Target.PID),
-		Header:     headerLines(rec),
-		Findings:   printableFindings(rec.Findings),
-		Ledger:     newLedger(rec.Heap),
-		Sections:   htmlSections(rec, o.top()),
-		Style:      template.CSS(style),
-		Script:     template.JS(script),
+		Title:    fmt.Sprintf("%s (pid %d)", clip(printable(rec.Target.Command), 80), rec.Target.PID),
+		Header:   headerLines(rec),
+		Findings: printableFindings(rec.Findings),
+		Ledger:   newLedger(rec.Heap),
+		Sections: htmlSections(rec, o),
+		Style:    template.CSS(style),
+		Script:   template.JS(script), FlameScript: template.JS(flame),
 		ByMemtrace: "memtrace " + printable(rec.Session.MemtraceVersion),
 	}
 	if err := page.Execute(w, view); err != nil {
@@ -103,12 +109,14 @@ func printableFindings(findings []recording.Finding) []recording.Finding {
 
 // htmlSections lists the parts of the page in reading order. A section of the text report
 // that no part shows is added at the end, so that the page lacks nothing.
-func htmlSections(rec *recording.Recording, top int) []htmlSection {
+func htmlSections(rec *recording.Recording, o Options) []htmlSection {
+	top := o.top()
 	text := func(sections ...textSection) []block { return withoutFirstHeading(blocksOf(rec, top, sections...)) }
 	all := []htmlSection{
 		{ID: "allocation", Title: "Allocation", Charts: charts(courseChart(rec)), Blocks: text(textSummary)},
 		{ID: "heap", Title: "Heap at the end of the trace", Charts: charts(arenaChart(rec)), Blocks: text(heapWithoutLedger)},
 		{ID: "rounds", Title: "Rounds", Charts: charts(roundChart(rec)), Blocks: blocksOf(rec, top, textRounds)},
+		{ID: "flames", Title: "Flame graph", Flame: newFlames(rec, o.measure())},
 		{ID: "sites", Title: "Sites, by bytes allocated", Sites: newSites(rec)},
 		{ID: "locks", Title: "Locks", Blocks: untilTable(blocksOf(rec, top, textLocks)), Locks: newLocks(rec, top), Chains: newChains(rec, top)},
 		{ID: "threads", Title: "Threads, by bytes allocated", Blocks: text(textThreads)},

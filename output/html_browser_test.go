@@ -58,3 +58,39 @@ func TestPageFitsTheWindow(t *testing.T) {
 		`)
 	}
 }
+
+// A user zooms into the flame graph, searches it, goes by arrows and looks at another measure.
+func TestFlameGraphInABrowser(t *testing.T) {
+	browser.Drive(t, pageOf(t, wholeRecording(t)), 1280, `
+		const stage = document.getElementById('flame-stage');
+		const detail = document.getElementById('flame-detail');
+		const frame = (name) => [...stage.children].find((element) => element.node.name === name);
+		const wide = (element) => element.getBoundingClientRect().width / stage.getBoundingClientRect().width;
+		check(detail.textContent === 'all: 136 MiB, 100 %, 155,646 calls', 'the whole is ' + detail.textContent);
+		check(Math.abs(wide(frame('fetch_page')) - 0.59) < 0.01, 'fetch_page is ' + wide(frame('fetch_page')) + ' wide');
+		check([...stage.children].every((element) => element.getBoundingClientRect().right <= stage.getBoundingClientRect().right + 1), 'a frame leaves the picture');
+
+		frame('fetch_page').dispatchEvent(new MouseEvent('mouseover', { bubbles: true }));
+		check(detail.textContent === 'fetch_page (pollloop): 80.0 MiB, 59 %, 20,492 calls', 'hover says ' + detail.textContent);
+
+		frame('scorer').click();
+		check(wide(frame('scorer')) > 0.99 && !frame('fetch_page') && frame('clone3'), 'zoom does not show the frame, its callers and what it calls');
+		check(document.activeElement === frame('scorer'), 'the zoomed frame has no focus');
+		key('ArrowUp', document.activeElement);
+		check(document.activeElement === frame('start_thread'), 'arrow up leads to ' + document.activeElement.textContent);
+		key('ArrowDown', document.activeElement);
+		check(document.activeElement === frame('scorer'), 'arrow down leads to ' + document.activeElement.textContent);
+		key('Escape', document.activeElement);
+		check(frame('fetch_page'), 'Escape does not show all again');
+
+		type(document.getElementById('flame-search'), 'FETCH_');
+		check(document.querySelectorAll('.frame.hit').length === 1 && frame('fetch_page').classList.contains('hit'), 'the search does not mark the frame');
+		check(document.getElementById('flame-found').textContent === '59 % matches', 'the search finds ' + document.getElementById('flame-found').textContent);
+
+		const choice = document.getElementById('flame-measure');
+		check([...choice.options].map((option) => option.value).join() === 'alloc-bytes,alloc-count,live-bytes,lock-wait,arena-created', 'measures: ' + [...choice.options].map((option) => option.value));
+		choice.value = 'lock-wait';
+		choice.dispatchEvent(new Event('change'));
+		check(frame('append_entry') && detail.textContent === 'all: 31.0 s, 100 %, 41,200 waits', 'lock-wait shows ' + detail.textContent);
+	`)
+}

@@ -25,6 +25,7 @@ type weighedStack struct {
 	entry  string // the allocator's entry under the leaf, "" where there is none
 	stack  recording.Stack
 	weight uint64
+	count  uint64 // how many calls, waits or events the weight comes of
 }
 
 func measures() []measure {
@@ -81,7 +82,7 @@ func sites(weight func(*recording.Site) uint64) func(*recording.Recording) ([]we
 		var all []weighedStack
 		for i := range rec.Allocation.Sites {
 			site := &rec.Allocation.Sites[i]
-			all = append(all, weighedStack{site.Entry, site.Stack, weight(site)})
+			all = append(all, weighedStack{site.Entry, site.Stack, weight(site), site.Allocs})
 		}
 		return all, true
 	}
@@ -94,7 +95,7 @@ func lockWaits(rec *recording.Recording) ([]weighedStack, bool) {
 	var all []weighedStack
 	for _, lock := range rec.Locks.Locks {
 		for _, waiter := range lock.Waiters {
-			all = append(all, weighedStack{"", waiter.Stack, uint64(max(0, waiter.WaitNS))})
+			all = append(all, weighedStack{"", waiter.Stack, uint64(max(0, waiter.WaitNS)), waiter.Waits})
 		}
 	}
 	return all, true
@@ -106,7 +107,7 @@ func arenasCreated(rec *recording.Recording) ([]weighedStack, bool) {
 	}
 	var all []weighedStack
 	for _, event := range rec.Arenas.Created {
-		all = append(all, weighedStack{"", event.Stack, 1})
+		all = append(all, weighedStack{"", event.Stack, 1, 1})
 	}
 	return all, true
 }
@@ -117,7 +118,7 @@ func mmapSites(rec *recording.Recording) ([]weighedStack, bool) {
 	}
 	var all []weighedStack
 	for _, site := range rec.Mmap.Sites {
-		all = append(all, weighedStack{"", site.Stack, site.MappedBytes})
+		all = append(all, weighedStack{"", site.Stack, site.MappedBytes, site.Maps})
 	}
 	return all, true
 }

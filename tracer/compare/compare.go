@@ -62,6 +62,7 @@ func Sides(before, after Side) *recording.Comparison {
 	}
 	if before.rec != nil && after.rec != nil {
 		c.Sites, c.SitesUnchanged = siteChanges(before.rec, after.rec)
+		c.Stacks = stackPairs(before.rec, after.rec)
 	}
 	c.Verdicts = verdicts(c.Changes)
 	c.Summary = summary(c.Verdicts)

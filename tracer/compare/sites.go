@@ -98,6 +98,24 @@ func siteRates(rec *recording.Recording) map[string]siteRate {
 	return rates
 }
 
+// stackPairs puts the sites of both side by side.
+func stackPairs(before, after *recording.Recording) []recording.StackPair {
+	was, is := siteRates(before), siteRates(after)
+	var pairs []recording.StackPair
+	for key := range union(was, is) {
+		a, b := was[key], is[key]
+		pair := recording.StackPair{Entry: b.entry, Stack: b.stack, Before: a.bytes, After: b.bytes}
+		if b.sampled == 0 {
+			pair.Entry, pair.Stack = a.entry, a.stack
+		}
+		pairs = append(pairs, pair)
+	}
+	slices.SortFunc(pairs, func(a, b recording.StackPair) int {
+		return strings.Compare(siteKey(a.Entry, a.Stack), siteKey(b.Entry, b.Stack))
+	})
+	return pairs
+}
+
 func union(a, b map[string]siteRate) map[string]struct{} {
 	keys := map[string]struct{}{}
 	for key := range a {

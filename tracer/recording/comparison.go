@@ -17,6 +17,15 @@ type Comparison struct {
 	Sites    []SiteChange   `json:"sites"` // that changed beyond chance, the largest change first
 	// SitesUnchanged counts the sites that stayed, as far as the samples tell.
 	SitesUnchanged int `json:"sites_unchanged"`
+	// Stacks are all sites of both, for a picture.
+	Stacks []StackPair `json:"-"`
+}
+
+// StackPair is a site in both recordings, in bytes a second.
+type StackPair struct {
+	Entry         string
+	Stack         Stack
+	Before, After float64
 }
 
 // ComparisonSide describes one of the two.
