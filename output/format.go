@@ -55,6 +55,7 @@ type Format struct {
 func formats() []Format {
 	return []Format{
 		{"text", []string{".txt"}, Text},
+		{"", []string{".trace.json"}, Timeline},
 		{"json", []string{".json"}, JSON},
 		{"", []string{".json.gz"}, JSONGzip},
 		{"folded", []string{".folded"}, Folded},

@@ -115,7 +115,7 @@ func htmlSections(rec *recording.Recording, o Options) []htmlSection {
 	all := []htmlSection{
 		{ID: "allocation", Title: "Allocation", Charts: charts(courseChart(rec)), Blocks: text(textSummary)},
 		{ID: "heap", Title: "Heap at the end of the trace", Charts: charts(arenaChart(rec)), Blocks: text(heapWithoutLedger)},
-		{ID: "rounds", Title: "Rounds", Charts: charts(roundChart(rec)), Blocks: blocksOf(rec, top, textRounds)},
+		{ID: "rounds", Title: "Rounds", Charts: roundCharts(rec), Blocks: blocksOf(rec, top, textRounds)},
 		{ID: "flames", Title: "Flame graph", Flame: newFlames(rec, o.measure())},
 		{ID: "sites", Title: "Sites, by bytes allocated", Sites: newSites(rec)},
 		{ID: "locks", Title: "Locks", Blocks: untilTable(blocksOf(rec, top, textLocks)), Locks: newLocks(rec, top), Chains: newChains(rec, top)},

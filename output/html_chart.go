@@ -173,30 +173,45 @@ func arenaChart(rec *recording.Recording) *chart {
 	return c
 }
 
-// roundChart draws the rounds over the trace: of each slice of time the largest and the
-// mean round.
-func roundChart(rec *recording.Recording) *chart {
-	r := rec.Rounds
-	if r == nil || len(r.Series) == 0 {
+// roundCharts draws the rounds of the threads that allocate most in them, a chart for each.
+func roundCharts(rec *recording.Recording) []*chart {
+	if rec.Rounds == nil {
 		return nil
 	}
-	end := rec.Session.DurationNS
-	for _, round := range r.Series {
-		end = max(end, round.StartNS)
+	const most = 3
+	var all []*chart
+	for _, n := range rec.Rounds.Groups() {
+		if c := roundChart(&n, rec); c != nil && len(all) < most {
+			all = append(all, c)
+		}
 	}
+	return all
+}
+
+// roundChart draws the rounds of threads of one name over the trace: of each slice of time
+// the largest and the mean round.
+func roundChart(n *recording.RoundGroup, rec *recording.Recording) *chart {
 	type slice struct {
 		count        int
 		sum, largest float64
 	}
-	slices, largest := make([]slice, chartColumns), 0.0
-	for _, round := range r.Series {
-		at := &slices[min(chartColumns-1, max(0, int(float64(round.StartNS)/float64(max(1, end))*chartColumns)))]
+	end, drawn, largest := max(1, rec.Session.DurationNS), 0, 0.0
+	slices := make([]slice, chartColumns)
+	for _, round := range rec.Rounds.Series {
+		if !n.TIDs[round.TID] {
+			continue
+		}
+		at := &slices[min(chartColumns-1, max(0, int(float64(round.StartNS)/float64(end)*chartColumns)))]
 		at.count++
 		at.sum += float64(round.AllocBytes)
 		at.largest = max(at.largest, float64(round.AllocBytes))
 		largest = max(largest, at.largest)
+		drawn++
 	}
-	c := newChart("Bytes allocated in a round: the largest and the mean of each slice of time", end, largest, true)
+	if drawn < 2 || largest == 0 {
+		return nil
+	}
+	c := newChart(roundTitle(n)+"bytes allocated in a round, the largest and the mean of each slice of time", end, largest, true)
 	for i, s := range slices {
 		if s.count == 0 {
 			continue
@@ -206,8 +221,8 @@ func roundChart(rec *recording.Recording) *chart {
 		c.bar("c", from, to, s.largest, tip)
 		c.bar("a", from, to, s.sum/float64(s.count), tip)
 	}
-	if r.Count > uint64(len(r.Series)) {
-		c.Note = fmt.Sprintf("%s of %s rounds, evenly thinned", countText(uint64(len(r.Series))), countText(r.Count))
+	if n.Rounds > uint64(drawn) {
+		c.Note = fmt.Sprintf("%s of %s rounds, evenly thinned", countText(uint64(drawn)), countText(n.Rounds))
 	}
 	return c
 }

@@ -109,7 +109,9 @@ func (p *page) roundSeries(n *recording.RoundGroup, series []recording.Round) {
 		low, high = min(low, values[i]), max(high, values[i])
 	}
 	if low == high {
-		p.line("      %s in every round", sizeText(low))
+		if low == n.Bytes.Max { // the series is thinned: only then are the others alike too
+			p.line("      %s in every round", sizeText(low))
+		}
 		return
 	}
 	p.line("      %s", bars(values))
