@@ -56,9 +56,12 @@ struct busy_period {
 struct lock_chain {
 	__u64 start_ns;
 	__u64 end_ns;
-	__u64 length; /* handoffs; the ring holds the last of them */
+	__u64 length; /* handoffs; the rings hold the last of them */
 	__u32 slots[CHAIN_SLOTS];
+	__u32 gaps_ns[CHAIN_SLOTS]; /* from the handoff before, to the thread in the same place; at most GAP_MAX_NS */
 };
+
+#define GAP_MAX_NS 0xffffffffULL
 
 /* One lock, written by all threads with atomic operations. */
 struct lock {

@@ -81,6 +81,7 @@ type LockLockChain struct {
 	EndNs   uint64
 	Length  uint64
 	Slots   [16]uint32
+	GapsNs  [16]uint32
 }
 
 type LockLockKey struct {

@@ -37,16 +37,22 @@ static __always_inline void chain_wakes(struct lock_thread *t, __u32 slot, __u64
 	}
 	t->chain.length = 0;
 	t->chain.start_ns = now;
+	t->chain.end_ns = now;
 	t->chain.slots[0] = slot;
+	t->chain.gaps_ns[0] = 0;
 }
 
 /* chain_hands lengthens the waker's chain by the thread that it has woken. */
 static __always_inline void chain_hands(struct lock_thread *waker, struct lock_thread *t, __u32 slot, __u64 on, __u64 now)
 {
+	__u64 gap = now - waker->chain.end_ns;
+	__u32 place = (waker->chain.length + 1) & (CHAIN_SLOTS - 1);
+
 	t->chain = waker->chain;
 	t->chain.length++;
 	t->chain.end_ns = now;
-	t->chain.slots[t->chain.length & (CHAIN_SLOTS - 1)] = slot;
+	t->chain.slots[place] = slot;
+	t->chain.gaps_ns[place] = gap < GAP_MAX_NS ? gap : GAP_MAX_NS;
 	t->chain_on = on;
 }
 

@@ -44,12 +44,13 @@ func (f *lockFamily) chains(s lockState, locks []recording.Lock, names stackName
 		c := recording.Chain{
 			Lock: address, Name: byName[address], Length: chain.Length,
 			StartNS: f.tracee.since(chain.StartNs), DurationNS: int64(chain.EndNs - chain.StartNs),
-			TIDs: []int{}, Threads: []string{},
+			TIDs: []int{}, Threads: []string{}, TimesNS: []int64{},
 		}
-		for _, slot := range chainSlots(chain.LockLockChain) {
-			who := names.thread(slot)
+		for _, link := range chainLinks(chain.LockLockChain) {
+			who := names.thread(link.slot)
 			c.TIDs = append(c.TIDs, who.tid)
 			c.Threads = append(c.Threads, who.name)
+			c.TimesNS = append(c.TimesNS, f.tracee.since(link.time))
 		}
 		chains = append(chains, c)
 	}
@@ -60,18 +61,28 @@ func (f *lockFamily) chains(s lockState, locks []recording.Lock, names stackName
 	return chains[:min(len(chains), maxChains)]
 }
 
-// chainSlots returns the threads of a chain in order: the last ones, where it is long.
-func chainSlots(chain bpf.LockLockChain) []uint32 {
+// chainLink is a thread of a relay and when it was woken, by the kernel's monotonic clock.
+type chainLink struct {
+	slot uint32
+	time uint64
+}
+
+// chainLinks returns the threads of a chain in order: the last ones, where it is long.
+func chainLinks(chain bpf.LockLockChain) []chainLink {
 	ring := uint64(len(chain.Slots))
 	first := uint64(0)
 	if chain.Length >= ring {
 		first = chain.Length + 1 - ring
 	}
-	var slots []uint32
-	for i := first; i <= chain.Length; i++ {
-		slots = append(slots, chain.Slots[i%ring])
+	links := make([]chainLink, chain.Length+1-first)
+	time := chain.EndNs
+	for i := chain.Length; ; i-- {
+		links[i-first] = chainLink{chain.Slots[i%ring], time}
+		if i == first {
+			return links
+		}
+		time -= min(uint64(chain.GapsNs[i%ring]), time)
 	}
-	return slots
 }
 
 // scaleLocks scales counts and sums to the whole of a trace that was covered in part.

@@ -143,6 +143,9 @@ type Chain struct {
 	Threads    []string `json:"threads"`
 	StartNS    int64    `json:"start_ns"`
 	DurationNS int64    `json:"duration_ns"`
+	// TimesNS tells when each of TIDs was woken, since the start of the trace; the first of a
+	// whole relay was not woken by it and stands at its start.
+	TimesNS []int64 `json:"times_ns"`
 }
 
 // Scheduling is what the kernel's scheduler did with the target's threads.
