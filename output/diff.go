@@ -74,7 +74,7 @@ func (p *page) diffTable(c *recording.Comparison) {
 		p.line("  ~ within the noise of the two series: it may be chance")
 	}
 	if unknown {
-		p.line("  ? a single look on each side: its noise is unknown")
+		p.line("  ? noise unknown: a single look on each side, or series that stood still")
 	}
 }
 
@@ -107,6 +107,8 @@ func quantityText(value float64, unit string) string {
 // signedText writes a difference with its sign.
 func signedText(value float64, unit string) string {
 	switch {
+	case unit == "ns/s" && math.Abs(value) < 1e6:
+		return quantityText(math.Abs(value), unit) // less than a tenth of a percent
 	case value > 0:
 		return "+" + quantityText(value, unit)
 	case value < 0:
@@ -127,7 +129,10 @@ func relativeText(row recording.Change) string {
 	case row.Ratio >= 2:
 		return "×" + figures(row.Ratio)
 	}
-	return fmt.Sprintf("%+.0f %%", (row.Ratio-1)*100)
+	if percent := math.Round((row.Ratio - 1) * 100); percent != 0 {
+		return fmt.Sprintf("%+.0f %%", percent)
+	}
+	return "0 %"
 }
 
 func noiseText(row recording.Change) string {
@@ -165,10 +170,12 @@ func DiffFormatForFile(path string) (func(io.Writer, *recording.Comparison, Opti
 	switch {
 	case strings.HasSuffix(path, ".txt"):
 		return Diff, nil
+	case strings.HasSuffix(path, ".html"):
+		return DiffHTML, nil
 	case strings.HasSuffix(path, ".svg"):
 		return DiffSVG, nil
 	case strings.HasSuffix(path, ".json"):
 		return func(w io.Writer, c *recording.Comparison, _ Options) error { return DiffJSON(w, c) }, nil
 	}
-	return nil, fmt.Errorf("a comparison cannot be written to %q: end the name in .txt, .json or .svg", path)
+	return nil, fmt.Errorf("a comparison cannot be written to %q: end the name in .txt, .json, .svg or .html", path)
 }

@@ -29,3 +29,31 @@ func TestDiffText(t *testing.T) {
 	}
 	matchGolden(t, "diff.txt", text.Bytes())
 }
+
+// The page of a comparison holds the figures of its text, and names that are markup stay text.
+func TestDiffHTML(t *testing.T) {
+	c := sampleComparison(t)
+	c.After.Command, c.Warnings, c.Stacks[0].Stack[0].Function = "<script>", append(c.Warnings, "<img src=x>"), "</title><script>"
+	var file bytes.Buffer
+	if err := DiffHTML(&file, c, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	shown := textOf(file.String())
+	taken := &blocks{}
+	(&page{blocks: taken}).diffTable(c)
+	for _, b := range taken.all {
+		for _, row := range b.Rows {
+			for _, cell := range row {
+				if !strings.Contains(shown, cell.Text) {
+					t.Errorf("the page lacks %q", cell.Text)
+				}
+			}
+		}
+	}
+	if !strings.Contains(strings.Join(strings.Fields(shown), " "), strings.Join(strings.Fields(c.Summary), " ")) {
+		t.Error("the page lacks the verdict")
+	}
+	if strings.Count(file.String(), "<script") != 2 || strings.Contains(file.String(), "<img") {
+		t.Error("a name became markup")
+	}
+}

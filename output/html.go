@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 
 	"memtrace/tracer/recording"
 )
@@ -28,10 +29,16 @@ type htmlPage struct {
 	Script, FlameScript template.JS
 }
 
+// HasSites tells whether the page has a list of sites to search.
+func (p htmlPage) HasSites() bool {
+	return slices.ContainsFunc(p.Sections, func(s htmlSection) bool { return s.Sites != nil })
+}
+
 // htmlSection is a part of the page; those without content are left out.
 type htmlSection struct {
 	ID, Title string
 	Charts    []*chart
+	Picture   template.HTML // drawn by this package, its names escaped
 	Blocks    []block
 	Flame     *htmlFlames
 	Sites     *htmlSites
@@ -40,40 +47,39 @@ type htmlSection struct {
 }
 
 func (s htmlSection) empty() bool {
-	return len(s.Charts) == 0 && len(s.Blocks) == 0 && s.Flame == nil && s.Sites == nil && len(s.Locks) == 0
+	return len(s.Charts) == 0 && len(s.Blocks) == 0 && s.Flame == nil && s.Sites == nil && s.Picture == "" && len(s.Locks) == 0
 }
 
 // HTML writes the whole recording as one page that works from a file: the judgements first,
 // then what they rest on. It shows the same figures as the text report.
 func HTML(w io.Writer, rec *recording.Recording, o Options) error {
+	return writePage(w, htmlPage{
+		Title:      fmt.Sprintf("%s (pid %d)", clip(printable(rec.Target.Command), 80), rec.Target.PID),
+		Header:     headerLines(rec),
+		Findings:   printableFindings(rec.Findings),
+		Ledger:     newLedger(rec.Heap),
+		Sections:   htmlSections(rec, o),
+		ByMemtrace: "memtrace " + printable(rec.Session.MemtraceVersion),
+	})
+}
+
+// writePage fills the template, with the style and the scripts inside.
+func writePage(w io.Writer, view htmlPage) error {
 	page, err := template.New("page.html").Funcs(template.FuncMap{
 		"severity": func(s recording.Severity) int { return s.Rank() },
 	}).ParseFS(htmlFiles, "html/*.html")
 	if err != nil {
 		return fmt.Errorf("read the page's template: %w", err)
 	}
-	style, err := htmlFiles.ReadFile("html/style.css")
-	if err != nil {
-		return fmt.Errorf("read the page's style: %w", err)
+	parts := map[string]string{"html/style.css": "", "html/page.js": "", "html/flame.js": ""}
+	for name := range parts {
+		content, err := htmlFiles.ReadFile(name)
+		if err != nil {
+			return fmt.Errorf("read a part of the page: %w", err)
+		}
+		parts[name] = string(content)
 	}
-	script, err := htmlFiles.ReadFile("html/page.js")
-	if err != nil {
-		return fmt.Errorf("read the page's script: %w", err)
-	}
-	flame, err := htmlFiles.ReadFile("html/flame.js")
-	if err != nil {
-		return fmt.Errorf("read the flame graph's script: %w", err)
-	}
-	view := htmlPage{
-		Title:    fmt.Sprintf("%s (pid %d)", clip(printable(rec.Target.Command), 80), rec.Target.PID),
-		Header:   headerLines(rec),
-		Findings: printableFindings(rec.Findings),
-		Ledger:   newLedger(rec.Heap),
-		Sections: htmlSections(rec, o),
-		Style:    template.CSS(style),
-		Script:   template.JS(script), FlameScript: template.JS(flame),
-		ByMemtrace: "memtrace " + printable(rec.Session.MemtraceVersion),
-	}
+	view.Style, view.Script, view.FlameScript = template.CSS(parts["html/style.css"]), template.JS(parts["html/page.js"]), template.JS(parts["html/flame.js"])
 	if err := page.Execute(w, view); err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}

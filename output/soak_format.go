@@ -22,13 +22,14 @@ func soakFormats() []SoakFormat {
 		{"json", []string{".json"}, func(w io.Writer, _ *recording.Soak, report recording.SoakReport, _ Options) error {
 			return SoakJSON(w, report)
 		}},
+		{"", []string{".html"}, SoakHTML},
 	}
 }
 
 // SoakFormatForName returns the format that --format calls name.
 func SoakFormatForName(name string) (SoakFormat, error) {
 	for _, f := range soakFormats() {
-		if f.name == name {
+		if f.name == name && name != "" {
 			return f, nil
 		}
 	}
