@@ -37,7 +37,7 @@ func wholeRecording(t testing.TB) *recording.Recording {
 				Wakers:  []recording.LockWaker{{Stack: stack("__lll_lock_wake", "pthread_mutex_unlock", "append_entry", "serve"), Wakes: 41_000}}},
 			{Address: 0x55aa90, Kind: "condvar", Name: "queue_ready", Waits: 300, WaitNS: recording.WaitTimes{Total: 40 * second, P50: 10_000_000}},
 		},
-		Chains: []recording.Chain{{Lock: 0x55aa10, Name: "journal_lock", Length: 412, TIDs: []int{11, 12, 13, 14}, Threads: []string{"worker-0", "worker-1", "worker-2", "worker-3"}, DurationNS: 90_000_000}},
+		Chains: []recording.Chain{{Lock: 0x55aa10, Name: "journal_lock", Length: 412, StartNS: 1_000_000, TIDs: []int{11, 12, 13, 14}, TimesNS: []int64{1_000_000, 20_000_000, 50_000_000, 60_000_000}, Threads: []string{"worker-0", "worker-1", "worker-2", "worker-3"}, DurationNS: 90_000_000}},
 	}
 	rec.Arenas = &recording.Arenas{Limit: 16, Method: "uprobes"}
 	for i := range int64(11) {

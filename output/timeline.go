@@ -14,12 +14,14 @@ import (
 type timelineEvent struct {
 	Name     string         `json:"name"`
 	Category string         `json:"cat,omitempty"`
-	Phase    string         `json:"ph"` // X slice, i instant, C counter, M metadata
+	Phase    string         `json:"ph"` // X slice, i instant, C counter, M metadata, s and f the ends of an arrow
 	At       float64        `json:"ts"`
 	Duration float64        `json:"dur,omitempty"`
 	PID      int            `json:"pid"`
 	TID      int            `json:"tid"`
-	Scope    string         `json:"s,omitempty"` // of an instant: t thread
+	Scope    string         `json:"s,omitempty"`  // of an instant: t thread
+	ID       int            `json:"id,omitempty"` // of an arrow: its two ends share it
+	Binds    string         `json:"bp,omitempty"` // of an arrow's end: e, to the slice that is there
 	Args     map[string]any `json:"args,omitempty"`
 }
 
@@ -55,6 +57,7 @@ func Timeline(w io.Writer, rec *recording.Recording, _ Options) error {
 type timeline struct {
 	pid    int
 	named  map[int]bool
+	arrows int
 	events []timelineEvent
 }
 
@@ -134,19 +137,37 @@ func (t *timeline) arenas(a *recording.Arenas, rec *recording.Recording) {
 	}
 }
 
-// chains adds the longest relays, on the track of the thread that began each.
+// chains adds the longest relays: the turns of the threads, with an arrow from each to the
+// one that it woke. Of a long relay the recording keeps the last turns.
 func (t *timeline) chains(l *recording.Locks) {
 	if l == nil {
 		return
 	}
 	for _, chain := range l.Chains {
-		first := 0
-		if len(chain.TIDs) > 0 {
-			first = chain.TIDs[0]
+		args := map[string]any{"lock": chain.Lock.String(), "handoffs": chain.Length}
+		name := "relay over " + printable(chain.Name)
+		turns := min(len(chain.TIDs), len(chain.TimesNS))
+		for i := range turns {
+			end := chain.StartNS + chain.DurationNS
+			if i+1 < turns {
+				end = chain.TimesNS[i+1]
+			}
+			t.slice("lock", name, chain.TIDs[i], chain.TimesNS[i], end-chain.TimesNS[i], args)
+			if i+1 < turns && end > chain.TimesNS[i] {
+				t.arrow(chain.TIDs[i], chain.TIDs[i+1], end)
+			}
 		}
-		t.slice("lock", "relay over "+printable(chain.Name), first, chain.StartNS, chain.DurationNS,
-			map[string]any{"lock": chain.Lock.String(), "handoffs": chain.Length, "tids": chain.TIDs})
 	}
+}
+
+// arrow draws a handoff, from within the slice of the waker to the beginning of that of the
+// woken thread.
+func (t *timeline) arrow(from, to int, atNS int64) {
+	t.arrows++
+	event := timelineEvent{Name: "handoff", Category: "lock", Phase: "s", At: microseconds(atNS - 1), PID: t.pid, TID: from, ID: t.arrows}
+	t.events = append(t.events, event)
+	event.Phase, event.At, event.TID, event.Binds = "f", microseconds(atNS), to, "e"
+	t.events = append(t.events, event)
 }
 
 // course adds what was allocated in each slice of the trace.

@@ -27,7 +27,7 @@ func TestTimeline(t *testing.T) {
 			t.Errorf("%+v lies outside the trace", event)
 		}
 	}
-	for kind, want := range map[string]int{"X round": len(rec.Rounds.Series), "X trim": 1, "i arena": len(rec.Arenas.Created), "X lock": 1} {
+	for kind, want := range map[string]int{"X round": len(rec.Rounds.Series), "X trim": 1, "i arena": len(rec.Arenas.Created), "X lock": 4, "s lock": 3, "f lock": 3} {
 		if count[kind] != want {
 			t.Errorf("%s: %d events, want %d", kind, count[kind], want)
 		}
