@@ -129,7 +129,7 @@ static __always_inline void part(const struct alloc_block *block, struct alloc_s
 	__sync_fetch_and_sub(&site->live_bytes, scaled(block->size, block->weight));
 }
 
-/* lifetime_bucket maps nanoseconds to a bucket: the power of two and the two bits below it. */
+/* lifetime_bucket maps nanoseconds to a bucket: the power of two and the bits below it. */
 static __always_inline __u32 lifetime_bucket(__u64 ns)
 {
 	const __u64 parts = 1 << LIFETIME_PARTS_SHIFT;
@@ -139,7 +139,7 @@ static __always_inline __u32 lifetime_bucket(__u64 ns)
 		return ns;
 	/* size_class rounds up, the power below is wanted. */
 	power = size_class(ns + 1) - 1;
-	return (power - 1) * parts + ((ns >> (power - LIFETIME_PARTS_SHIFT)) & (parts - 1));
+	return (power - LIFETIME_PARTS_SHIFT + 1) * parts + ((ns >> (power - LIFETIME_PARTS_SHIFT)) & (parts - 1));
 }
 
 static __always_inline void note_lifetime(__u64 site, __u64 ns, __u64 weight)

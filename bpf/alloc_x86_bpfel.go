@@ -32,7 +32,7 @@ type AllocAllocBlock struct {
 
 type AllocAllocLifetimes struct {
 	_      structs.HostLayout
-	Blocks [192]uint64
+	Blocks [1248]uint64
 }
 
 type AllocAllocShare struct {

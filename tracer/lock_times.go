@@ -1,5 +1,8 @@
 package tracer
 
+// timePartsShift: the histograms of bpf/buckets.h part each power of two of nanoseconds in four.
+const timePartsShift = 2
+
 // percentile estimates from a histogram of bpf/buckets.h how long a share of the times is
 // not exceeded: the middle of the bucket, an eighth off at most. 0 when it is empty.
 func percentile(histogram []uint32, share float64) int64 {
@@ -10,7 +13,7 @@ func percentile(histogram []uint32, share float64) int64 {
 	for bucket, count := range histogram {
 		seen += float64(count)
 		if count > 0 && seen >= share*total {
-			return int64((lifetimeStart(bucket) + lifetimeStart(bucket+1)) / 2)
+			return int64((bucketStart(bucket, timePartsShift) + bucketStart(bucket+1, timePartsShift)) / 2)
 		}
 	}
 	return 0
@@ -19,7 +22,7 @@ func percentile(histogram []uint32, share float64) int64 {
 // addTime counts one more time in such a histogram.
 func addTime(histogram []uint32, ns uint64) {
 	for bucket := len(histogram) - 1; bucket >= 0; bucket-- {
-		if float64(ns) >= lifetimeStart(bucket) {
+		if float64(ns) >= bucketStart(bucket, timePartsShift) {
 			histogram[bucket]++
 			return
 		}

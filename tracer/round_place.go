@@ -19,8 +19,11 @@ type roundPlace struct {
 
 // roundPlaces finds the function or the marker of a specification.
 func (t *tracee) roundPlaces(s roundSpec) ([]roundPlace, error) {
-	if s.kind == roundsFunction {
+	switch s.kind {
+	case roundsFunction:
 		return t.functionPlaces(s)
+	case roundsMarker:
+		return t.markerPlaces(s)
 	}
 	return nil, nil
 }

@@ -15,6 +15,9 @@ import (
 type Site struct {
 	Offset uint64 // in the file, bytes
 	Cookie uint64 // what bpf_get_attach_cookie returns there
+	// Semaphore is where in the file a counter lies that the kernel raises while the probe is
+	// in; 0 = none.
+	Semaphore uint64
 }
 
 // Links holds probes that are in a target. Close takes them out; nothing of them remains in
@@ -69,7 +72,7 @@ func attachSingly(program *ebpf.Program, path, name string, sites []Site, pid in
 	}
 	links := &Links{}
 	for _, site := range sites {
-		one, err := attach("memtrace", program, &link.UprobeOptions{Address: site.Offset, PID: pid, Cookie: site.Cookie})
+		one, err := attach("memtrace", program, &link.UprobeOptions{Address: site.Offset, PID: pid, Cookie: site.Cookie, RefCtrOffset: site.Semaphore})
 		if err != nil {
 			return nil, errors.Join(attachError(name, pid, err), links.Close())
 		}

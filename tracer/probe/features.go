@@ -116,9 +116,9 @@ const (
 // createLink makes a multi-uprobe link. cilium/ebpf has a wrapper for the plain kind only,
 // and looks every path up itself first.
 func createLink(program *ebpf.Program, path string, sites []Site, pid uint32, attach ebpf.AttachType, flags uint32) (*descriptor, error) {
-	offsets, cookies := make([]uint64, len(sites)), make([]uint64, len(sites))
+	offsets, cookies, semaphores := make([]uint64, len(sites)), make([]uint64, len(sites)), make([]uint64, len(sites))
 	for i, site := range sites {
-		offsets[i], cookies[i] = site.Offset, site.Cookie
+		offsets[i], cookies[i], semaphores[i] = site.Offset, site.Cookie, site.Semaphore
 	}
 	name, err := unix.BytePtrFromString(path)
 	if err != nil {
@@ -136,6 +136,7 @@ func createLink(program *ebpf.Program, path string, sites []Site, pid uint32, at
 		attachType: uint32(attach),
 		path:       pinned(unsafe.Pointer(name)),
 		offsets:    pinned(unsafe.Pointer(unsafe.SliceData(offsets))),
+		references: pinned(unsafe.Pointer(unsafe.SliceData(semaphores))),
 		cookies:    pinned(unsafe.Pointer(unsafe.SliceData(cookies))),
 		count:      uint32(len(sites)),
 		multiFlags: flags,
