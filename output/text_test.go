@@ -25,6 +25,15 @@ func TestTextInEveryDress(t *testing.T) {
 	}
 }
 
+// A real convoy: eight threads that sleep while they hold one mutex.
+func TestTextOfAConvoy(t *testing.T) {
+	var text bytes.Buffer
+	if err := Text(&text, recordingOf(t, "contend_convoy.json.gz"), Options{Top: 3}); err != nil {
+		t.Fatal(err)
+	}
+	matchGolden(t, "report_convoy.txt", text.Bytes())
+}
+
 // However long and odd the names, no line is wider than the page, and the terminal is safe.
 func TestTextKeepsItsWidth(t *testing.T) {
 	hostile := largeRecording(t)
