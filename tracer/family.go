@@ -67,6 +67,8 @@ var familyTable = []familyRow{
 	{"alloc", newAllocFamily, func(o Options) bool { return o.probes("alloc") }},
 	{"lock", newLockFamily, func(o Options) bool { return o.probes("lock") }},
 	{"round", newRoundFamily, func(o Options) bool { return o.Round != "none" }},
+	{"mmap", newMmapFamily, func(o Options) bool { return o.probes("mmap") || o.probes("arena") }},
+	{"arena", newArenaFamily, func(o Options) bool { return o.probes("arena") }},
 	{"heap", newHeapFamily, func(o Options) bool { return o.probes("arena") }},
 	{"fork", newForkFamily, func(o Options) bool { return o.FollowForks }},
 }

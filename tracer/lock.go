@@ -47,7 +47,11 @@ func (f *lockFamily) load(_ context.Context, k *kernel, t *tracee) error {
 		return fmt.Errorf("set up the lock probes: %w", err)
 	}
 	spec.Maps["lock_threads"].MaxEntries = k.threadSlots()
-	return k.load(spec, &f.objects)
+	if err := k.load(spec, &f.objects); err != nil {
+		return err
+	}
+	k.share("lock_threads", f.objects.LockThreads)
+	return nil
 }
 
 // attach puts the probes in.

@@ -15,7 +15,8 @@ type tracee struct {
 	options Options
 	target  *target.Target
 	symbols *symbolize.Symbolizer
-	buildID string // of the executable
+	buildID string   // of the executable
+	memory  *mmapLog // the memory calls, nil where nobody follows them
 	// startedNS is when the trace began, on the clock that bpf_ktime_get_ns reads: the zero
 	// of all times in the recording. It is set before any probe is attached.
 	startedNS int64

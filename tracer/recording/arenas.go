@@ -2,9 +2,11 @@ package recording
 
 // Arenas is what happened to glibc's arenas while they were watched.
 type Arenas struct {
-	Limit       int             `json:"limit"` // as glibc applies it: the tunable, or 8 × cores
-	Created     []ArenaEvent    `json:"created"`
-	Reused      []ArenaEvent    `json:"reused"`
+	Limit   int          `json:"limit"` // as glibc applies it: the tunable, or 8 × cores; 0 = not known
+	Created []ArenaEvent `json:"created"`
+	Reused  []ArenaEvent `json:"reused"`
+	// HeapsGrown and HeapsShrunk count the times that a heap took memory or gave it back, the
+	// program break of the main arena included; what malloc_trim gives back is in Trims.
 	HeapsGrown  uint64          `json:"heaps_grown"`
 	HeapsShrunk uint64          `json:"heaps_shrunk"`
 	Trims       []Trim          `json:"trims"`
@@ -26,7 +28,8 @@ type ArenaEvent struct {
 	Stack  Stack   `json:"stack"`
 }
 
-// Trim is one call of malloc_trim. Waiters are threads that slept on an arena's lock meanwhile.
+// Trim is one call of malloc_trim. Waiters are threads that slept on an arena's lock and were
+// woken by it; 0 where the lock probes are off.
 type Trim struct {
 	TimeNS         int64  `json:"time_ns"`
 	TID            int    `json:"tid"`
@@ -36,7 +39,7 @@ type Trim struct {
 	RSSAfterBytes  uint64 `json:"rss_after_bytes"`
 	Returned       bool   `json:"returned"` // malloc_trim's own answer: memory went back
 	Waiters        int    `json:"waiters"`
-	WaitNS         int64  `json:"wait_ns"` // their waiting, summed
+	WaitNS         int64  `json:"wait_ns"` // no more than their waiting, summed: the trim's duration for each
 	Stack          Stack  `json:"stack"`
 }
 

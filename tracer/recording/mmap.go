@@ -7,7 +7,8 @@ type Mmap struct {
 	Sites  []MmapSite `json:"sites"` // by mapped_bytes, largest first
 }
 
-// MmapTotals sums the calls. BrkBytes is by how much the program break moved up, less by how much it moved down.
+// MmapTotals sums the calls outside malloc. BrkBytes is by how much they moved the program break
+// up, less by how much down. What MAP_FIXED or mremap replaces counts as unmapped.
 type MmapTotals struct {
 	MappedBytes    uint64 `json:"mapped_bytes"`
 	UnmappedBytes  uint64 `json:"unmapped_bytes"`
