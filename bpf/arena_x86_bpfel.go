@@ -101,6 +101,7 @@ type ArenaLockThread struct {
 		EndNs   uint64
 		Length  uint64
 		Slots   [16]uint32
+		GapsNs  [16]uint32
 	}
 }
 
