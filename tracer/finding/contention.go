@@ -48,7 +48,14 @@ func isLock(lock recording.Lock) bool {
 	case "semaphore", "unknown":
 		return wakesByWaiters(lock) >= selfHanded
 	}
-	return false
+	return isInterpreterLock(lock)
+}
+
+// isInterpreterLock tells whether it is CPython's global interpreter lock: a condition
+// variable in the interpreter's static state, on which threads wait only for that lock
+// (Python/ceval_gil.c).
+func isInterpreterLock(lock recording.Lock) bool {
+	return lock.Kind == "condvar" && strings.HasPrefix(lock.Name, "_PyRuntime")
 }
 
 // wakesByWaiters is the share of the wakes that came from threads which wait there too.
@@ -86,6 +93,9 @@ func contentionOf(lock recording.Lock, durationNS int64) contention {
 
 // subject names the lock.
 func (c contention) subject() string {
+	if isInterpreterLock(c.lock) {
+		return "Python's global interpreter lock"
+	}
 	if c.lock.Name != "" {
 		return c.lock.Name
 	}

@@ -14,6 +14,7 @@ const (
 	severeSleepers    = 1.0
 	contendedWaits    = 20
 	contendedWaitNS   = 200_000
+	contendedFraction = 0.2 // of the trace in which somebody sleeps there
 )
 
 // lockContention says that one long holder keeps the others waiting.
@@ -34,10 +35,21 @@ func lockContention(rec *recording.Recording) []recording.Finding {
 			Summary: fmt.Sprintf("%s waited %d times, half of them longer than %s; %s slept at the lock on average",
 				count(c.members, "thread"), c.lock.Waits, span(c.lock.WaitNS.P50), threadsOf(c.sleepers)),
 			Evidence: c.evidence(),
-			Next:     fmt.Sprintf("shorten what is done under the lock, or give readers a copy: %s", c.holder()),
+			Next:     c.contentionAdvice(),
 		})
 	}
 	return found
+}
+
+// contentionAdvice names what would help.
+func (c contention) contentionAdvice() string {
+	switch {
+	case isInterpreterLock(c.lock):
+		return "only one thread at a time runs Python code: run several processes, or move the work into calls that release the lock"
+	case c.lock.Kind == "semaphore":
+		return "let more in at once, or shorten what is done inside: " + c.holder()
+	}
+	return "shorten what is done under the lock, or give readers a copy: " + c.holder()
 }
 
 // told tells whether the object has its finding already: a read-write lock has several words.
@@ -53,7 +65,8 @@ func told(found []recording.Finding, subject string) bool {
 
 // isContended tells whether threads lose time at the lock in long waits.
 func (c contention) isContended() bool {
-	return c.members >= 2 && c.lock.Waits >= contendedWaits && c.sleepers >= contendedSleepers && c.lock.WaitNS.P50 >= contendedWaitNS
+	return c.members >= 2 && c.lock.Waits >= contendedWaits && c.sleepers >= contendedSleepers &&
+		c.lock.BusyFraction >= contendedFraction && c.lock.WaitNS.P50 >= contendedWaitNS
 }
 
 // threadsOf writes a mean number of threads: "0.4 threads".

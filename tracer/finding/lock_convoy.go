@@ -40,10 +40,11 @@ func lockConvoy(rec *recording.Recording) []recording.Finding {
 }
 
 // isConvoy tells whether the lock carries a convoy for a good part of the trace. A semaphore
-// lets several in at once: those behind it do not take turns.
+// lets several in at once, and an interpreter's lock is given up by the clock: those behind
+// them are no convoy.
 func (c contention) isConvoy() bool {
 	l := c.lock
-	return l.Kind != "semaphore" && c.members >= convoyMembers && c.queue >= convoyQueue && l.Handoffs >= convoyHandoffs &&
+	return l.Kind != "semaphore" && l.Kind != "condvar" && c.members >= convoyMembers && c.queue >= convoyQueue && l.Handoffs >= convoyHandoffs &&
 		c.emptyWakes <= convoyEmptyWakes && c.eagain <= convoyEAgain &&
 		l.Rotation >= convoyRotation && l.BusyFraction >= convoyFraction && c.holdNS < longHoldNS
 }

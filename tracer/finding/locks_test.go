@@ -96,6 +96,10 @@ func TestLockFindings(t *testing.T) {
 		Waits: 200, Wakes: 210, EmptyWakes: 10, Handoffs: 200, WaitNS: recording.WaitTimes{Total: 2e7, P50: 80_000}, Hold: recording.Hold{P50: 20_000}, BusyFraction: 0.002, Rotation: 1,
 	})
 	startup := eight(recording.Lock{Waits: 16, Wakes: 16, Handoffs: 16, WaitNS: recording.WaitTimes{Total: 3e9, P50: 2e8}, BusyFraction: 0.1, Rotation: 2})
+	python := eight(recording.Lock{
+		Kind: "condvar", Waits: 2_600, Wakes: 1_000, Timeouts: 2_000, Handoffs: 600, WaitNS: recording.WaitTimes{Total: 13e9, P50: 4_700_000}, BusyFraction: 0.7, Rotation: 1,
+	})
+	python.Name = "_PyRuntime+0x1b0"
 	busy := eightThreads(300, 1400, 19*time.Second, 58*time.Second)
 	calm := eightThreads(300, 30, time.Second, 50*time.Millisecond)
 	tests := []struct {
@@ -121,6 +125,7 @@ func TestLockFindings(t *testing.T) {
 		{"idle pool", lockTrace([]recording.Lock{pool}, calm...), nil, ""},
 		{"queue behind a semaphore", lockTrace([]recording.Lock{queue}, calm...), nil, ""},
 		{"semaphore that limits", lockTrace([]recording.Lock{limiter}, calm...), map[string]recording.Severity{"lock-contention": recording.High}, "slept"},
+		{"a busy interpreter", lockTrace([]recording.Lock{python}, busy...), map[string]recording.Severity{"lock-contention": recording.High}, "slept"},
 		{"healthy, short waits now and then", lockTrace([]recording.Lock{occasional}, calm...), nil, ""},
 		{"a few long waits at the start", lockTrace([]recording.Lock{startup}, calm...), nil, ""},
 		{"nothing at all", lockTrace(nil), nil, ""},

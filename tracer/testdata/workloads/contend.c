@@ -1,11 +1,12 @@
 /*
- * Ways in which eight threads wait, for each other or for work: contend WAY. It says "ready"
- * and goes on until it is ended.
+ * Ways in which eight threads on two processors wait, for each other or for work: contend
+ * WAY. It says "ready" and goes on until it is ended.
  */
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -124,9 +125,10 @@ static void longholder(int id)
 	rest(200);
 }
 
-/* The lock is held for an instant and asked for all the time. */
+/* The lock is held for an instant and asked for often; mostly it is free. */
 static void barging(int id)
 {
+	compute(20);
 	pthread_mutex_lock(&mutex);
 	compute(3);
 	pthread_mutex_unlock(&mutex);
@@ -220,9 +222,9 @@ static void semaphore(int id)
 static void healthy(int id)
 {
 	rest(4000 + 311 * id);
-	compute(30);
+	compute(50);
 	pthread_mutex_lock(&mutex);
-	compute(20);
+	compute(5);
 	pthread_mutex_unlock(&mutex);
 }
 
@@ -279,6 +281,21 @@ static void *run(void *id)
 	return NULL;
 }
 
+static void stay_on_two_processors(void)
+{
+	cpu_set_t allowed, two;
+	int count = 0;
+
+	CPU_ZERO(&two);
+	sched_getaffinity(0, sizeof(allowed), &allowed);
+	for (int i = 0; i < CPU_SETSIZE && count < 2; i++)
+		if (CPU_ISSET(i, &allowed)) {
+			CPU_SET(i, &two);
+			count++;
+		}
+	sched_setaffinity(0, sizeof(two), &two);
+}
+
 int main(int argc, char **argv)
 {
 	pthread_mutexattr_t inherits;
@@ -289,6 +306,7 @@ int main(int argc, char **argv)
 			chosen = &ways[i];
 	if (!chosen)
 		return 2;
+	stay_on_two_processors();
 	pthread_mutexattr_init(&inherits);
 	pthread_mutexattr_setprotocol(&inherits, PTHREAD_PRIO_INHERIT);
 	pthread_mutex_init(&fair_mutex, &inherits);
