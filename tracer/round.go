@@ -90,8 +90,9 @@ func (f *roundFamily) tid(slot uint32) int {
 
 // attach puts the probes in and begins to read the log.
 func (f *roundFamily) attach(context.Context) error {
-	f.done = make(chan struct{})
-	f.running.Go(func() { f.repeat(drainEvery, func() error { return f.log.drain(false) }) })
+	done := make(chan struct{})
+	f.done = done
+	f.running.Go(func() { f.repeat(done, drainEvery, func() error { return f.log.drain(false) }) })
 	switch f.spec.kind {
 	case roundsAuto:
 		return f.attachTracepoints(rawTracepoint{"sys_enter", f.objects.RoundEnter}, rawTracepoint{"sys_exit", f.objects.RoundExit})
@@ -134,13 +135,13 @@ func (f *roundFamily) attachPlaces() error {
 	return nil
 }
 
-// repeat calls work again and again until the family stops, and keeps its first error.
-func (f *roundFamily) repeat(every time.Duration, work func() error) {
+// repeat calls work again and again until done is closed, and keeps its first error.
+func (f *roundFamily) repeat(done <-chan struct{}, every time.Duration, work func() error) {
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()
 	for {
 		select {
-		case <-f.done:
+		case <-done:
 			return
 		case <-ticks.C:
 			if err := work(); err != nil {

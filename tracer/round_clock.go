@@ -8,7 +8,8 @@ import (
 
 // attachClock begins rounds by the clock.
 func (f *roundFamily) attachClock() error {
-	f.running.Go(func() { f.repeat(f.spec.every, f.clockBoundary) })
+	done := f.done
+	f.running.Go(func() { f.repeat(done, f.spec.every, f.clockBoundary) })
 	return f.clockBoundary()
 }
 
