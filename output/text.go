@@ -25,6 +25,8 @@ func textSections() []textSection {
 		textSites,
 		textLocks,
 		textScheduling,
+		textArenas,
+		textMmap,
 		textHeap,
 	}
 }

@@ -23,6 +23,7 @@ probe and does not stop the process, unless told to.`
 const heapExamples = `  memtrace heap --pid 4242
   memtrace heap --pid 4242 --format json
   memtrace heap --pid 4242 --interval 10s
+  memtrace heap --pid 4242 -o heap.json
   memtrace heap --pid 4242 --freeze
 `
 
@@ -33,6 +34,8 @@ type heapFlags struct {
 	interval time.Duration
 	duration time.Duration
 	top      int
+	outputs  []string
+	files    []heapFile
 	options  heap.Options
 }
 
@@ -54,13 +57,16 @@ func runHeap(ctx context.Context, e *environment, arguments []string) error {
 		if err != nil {
 			return err
 		}
+		if err := writeHeapFiles(flags.files, h, flags.top); err != nil {
+			return err
+		}
 		return e.writeHeap(h, flags)
 	}
 	return e.repeatHeap(ctx, reader, flags)
 }
 
-func parseHeap(e *environment, arguments []string) (*heapFlags, error) {
-	h := &heapFlags{}
+func parseHeap(e *environment, arguments []string) (h *heapFlags, err error) {
+	h = &heapFlags{}
 	flags := e.flagSet("memtrace heap", heapHelp, heapExamples)
 	flags.IntVarP(&h.pid, "pid", "p", 0, "the process to read")
 	flags.StringVarP(&h.format, "format", "f", "text", "format on standard output: text or json")
@@ -68,6 +74,7 @@ func parseHeap(e *environment, arguments []string) (*heapFlags, error) {
 	flags.DurationVar(&h.options.FreezeLimit, "freeze-limit", heap.DefaultFreezeLimit, "let it go after this time, whatever happens")
 	flags.DurationVar(&h.interval, "interval", 0, "read again each time this has passed, until Ctrl-C or the process's exit")
 	flags.DurationVarP(&h.duration, "duration", "d", 0, "with --interval: stop after this time")
+	flags.StringArrayVarP(&h.outputs, "output", "o", nil, "write this file too; the format follows the suffix: .json or .txt; repeatable")
 	flags.IntVar(&h.top, "top", output.DefaultTop, "arenas to list")
 	if err := parse(flags, arguments); err != nil {
 		return nil, err
@@ -85,6 +92,11 @@ func parseHeap(e *environment, arguments []string) (*heapFlags, error) {
 		return nil, usageError("--interval, --duration and --freeze-limit want more than 0")
 	case h.top < 1:
 		return nil, usageError("--top %d: want at least 1", h.top)
+	case len(h.outputs) > 0 && h.interval > 0:
+		return nil, usageError("--output keeps one reading: leave --interval out, or use memtrace soak")
+	}
+	if h.files, err = openHeapFiles(h.outputs); err != nil {
+		return nil, err
 	}
 	return h, nil
 }

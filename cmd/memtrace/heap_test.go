@@ -74,17 +74,19 @@ func TestHeapInterval(t *testing.T) {
 
 func TestHeapUsage(t *testing.T) {
 	for line, want := range map[string]int{
-		"":                           statusUsage,
-		"--pid x":                    statusUsage,
-		"--pid 0":                    statusUsage,
-		"--pid 1 extra":              statusUsage,
-		"--pid 1 --format folded":    statusUsage,
-		"--pid 1 --interval 0s":      statusUsage,
-		"--pid 1 --top 0":            statusUsage,
-		"--pid 1 --no-such-flag":     statusUsage,
-		"--pid 4194305":              statusUntraceable,
-		"--help":                     0,
-		"--pid 1 --freeze-limit -1s": statusUsage,
+		"":                                   statusUsage,
+		"--pid x":                            statusUsage,
+		"--pid 0":                            statusUsage,
+		"--pid 1 extra":                      statusUsage,
+		"--pid 1 --format folded":            statusUsage,
+		"--pid 1 --interval 0s":              statusUsage,
+		"--pid 1 --top 0":                    statusUsage,
+		"--pid 1 --no-such-flag":             statusUsage,
+		"--pid 4194305":                      statusUntraceable,
+		"--help":                             0,
+		"--pid 1 --freeze-limit -1s":         statusUsage,
+		"--pid 1 -o heap.svg":                statusUsage,
+		"--pid 1 -o heap.json --interval 1s": statusUsage,
 	} {
 		_, problems, status := memtraceHeap(strings.Fields(line)...)
 		if status != want {
@@ -110,5 +112,27 @@ func TestHeapRefusesOtherAllocators(t *testing.T) {
 	_, problems, status := memtraceHeap("--pid", fmt.Sprint(p.PID()))
 	if status != statusUntraceable || strings.Count(problems, "\n") != 1 {
 		t.Errorf("status %d, %q", status, problems)
+	}
+}
+
+func TestHeapFiles(t *testing.T) {
+	p := heapTarget(t, "pins 100 9000")
+	directory := t.TempDir()
+	asJSON, asText := filepath.Join(directory, "heap.json"), filepath.Join(directory, "heap.txt")
+	text, problems, status := memtraceHeap("--pid", fmt.Sprint(p.PID()), "-o", asJSON, "-o", asText)
+	if status != 0 {
+		t.Fatalf("status %d, %s", status, problems)
+	}
+	written, err := os.ReadFile(asText)
+	if err != nil || string(written) != text {
+		t.Errorf("the file differs from standard output (%v):\n%s", err, written)
+	}
+	document, err := os.ReadFile(asJSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var h recording.Heap
+	if err := json.Unmarshal(document, &h); err != nil || h.Context.PID != p.PID() {
+		t.Errorf("heap of process %d, %v", h.Context.PID, err)
 	}
 }

@@ -29,8 +29,8 @@ func arenaSprawl(rec *recording.Recording) []recording.Finding {
 		Kind:     "arena-sprawl",
 		Severity: severity,
 		Subject:  "heap",
-		Summary: fmt.Sprintf("%s of the free resident memory lies in %s; the largest holds %s",
-			percent(share(r.freeThreads, r.free())), count(r.holders, "thread arena"), size(r.largest.FreeResidentBytes)),
+		Summary: fmt.Sprintf("%s of the free resident memory lies in %s; the largest holds %s%s",
+			percent(share(r.freeThreads, r.free())), count(r.holders, "thread arena"), size(r.largest.FreeResidentBytes), makers(rec)),
 		Evidence: map[string]float64{
 			"thread_arenas":              float64(r.holders),
 			"arenas":                     float64(len(rec.Heap.Arenas)),
@@ -40,6 +40,23 @@ func arenaSprawl(rec *recording.Recording) []recording.Finding {
 		},
 		Next: sprawlAdvice(rec),
 	}}
+}
+
+// makers says who made most of the arenas that were made while traced.
+func makers(rec *recording.Recording) string {
+	if rec.Arenas == nil || len(rec.Arenas.Created) == 0 {
+		return ""
+	}
+	made := map[string]int{}
+	most := ""
+	for _, e := range rec.Arenas.Created {
+		name := callerName(e.Stack)
+		made[name]++
+		if made[name] > made[most] {
+			most = name
+		}
+	}
+	return fmt.Sprintf("; %s made while traced, %d of them by threads in %s", count(len(rec.Arenas.Created), "arena"), made[most], most)
 }
 
 // sprawlAdvice advises the cap, and warns where threads already wait for arenas.

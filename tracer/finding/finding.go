@@ -24,6 +24,8 @@ var judges = []judge{
 	mainArenaFragmentation,
 	thresholdDrift,
 	trimEffect,
+	trimStall,
+	mmapRetention,
 	lockConvoy,
 	lockContention,
 	arenaLockContention,

@@ -25,16 +25,17 @@ func thresholdDrift(rec *recording.Recording) []recording.Finding {
 	if _, held := r.severity(); held && limits.MmapThresholdBytes >= mib {
 		severity = recording.Medium
 	}
-	rises := 0
-	if rec.Arenas != nil {
+	rises, who := 0, ""
+	if rec.Arenas != nil && len(rec.Arenas.Thresholds) > 0 {
 		rises = len(rec.Arenas.Thresholds)
+		who = "; the last free that raised it was by " + callerName(rec.Arenas.Thresholds[rises-1].Stack)
 	}
 	return []recording.Finding{{
 		Kind:     "threshold-drift",
 		Severity: severity,
 		Subject:  "mmap threshold",
-		Summary: fmt.Sprintf("freeing large blocks raised the mmap threshold from %s to %s: blocks up to that size now come from arenas, and their memory stays there",
-			size(defaultMmapThreshold), size(limits.MmapThresholdBytes)),
+		Summary: fmt.Sprintf("freeing large blocks raised the mmap threshold from %s to %s: blocks up to that size now come from arenas, and their memory stays there%s",
+			size(defaultMmapThreshold), size(limits.MmapThresholdBytes), who),
 		Evidence: map[string]float64{
 			"mmap_threshold_bytes":    float64(limits.MmapThresholdBytes),
 			"trim_threshold_bytes":    float64(limits.TrimThresholdBytes),
