@@ -120,7 +120,9 @@ func htmlSections(rec *recording.Recording, o Options) []htmlSection {
 	text := func(sections ...textSection) []block { return withoutFirstHeading(blocksOf(rec, top, sections...)) }
 	all := []htmlSection{
 		{ID: "allocation", Title: "Allocation", Charts: charts(courseChart(rec)), Blocks: text(textSummary)},
-		{ID: "heap", Title: "Heap at the end of the trace", Charts: charts(arenaChart(rec)), Blocks: text(heapWithoutLedger)},
+		{ID: "heap", Title: "Heap at the end of the trace", Blocks: text(heapWithoutLedger)},
+		{ID: "arenas", Title: "Arenas over time", Charts: charts(arenaChart(rec)), Blocks: blocksOf(rec, top, textArenas)},
+		{ID: "mmap", Title: "Memory outside malloc", Blocks: blocksOf(rec, top, textMmap)},
 		{ID: "rounds", Title: "Rounds", Charts: roundCharts(rec), Blocks: blocksOf(rec, top, textRounds)},
 		{ID: "flames", Title: "Flame graph", Flame: newFlames(rec, o.measure())},
 		{ID: "sites", Title: "Sites, by bytes allocated", Sites: newSites(rec)},

@@ -61,7 +61,7 @@ func samplingText(rec *recording.Recording) string {
 // shows.
 func otherSections(rec *recording.Recording, top int) []htmlSection {
 	shown := map[string]bool{}
-	for _, section := range []textSection{textHeader, textFindings, textSummary, textProcesses, textThreads, textSizes, textRounds, textSites, textLocks, textScheduling, textHeap} {
+	for _, section := range []textSection{textHeader, textFindings, textSummary, textProcesses, textThreads, textSizes, textRounds, textSites, textLocks, textScheduling, textArenas, textMmap, textHeap} {
 		shown[firstHeading(blocksOf(rec, top, section))] = true
 	}
 	var all []htmlSection
