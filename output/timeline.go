@@ -2,42 +2,176 @@ package output
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
+	"slices"
+	"strconv"
 
 	"memtrace/tracer/recording"
 )
 
-// timelineEvent is an event of the Trace Event Format (the "JSON Array Format" of
-// chrome://tracing), which ui.perfetto.dev reads. Times are in microseconds.
+// mostTimelineEvents bounds each kind of event; a list that is longer is thinned evenly.
+const mostTimelineEvents = 50_000
+
+// Timeline writes the recording in the Trace Event Format (its "JSON Object Format"), for
+// ui.perfetto.dev and chrome://tracing: the rounds of each thread and trims as slices,
+// relays over locks as slices of the threads that they went through with arrows from waker
+// to woken, arenas and thresholds as they happened, and counters of what was allocated
+// meanwhile.
+func Timeline(w io.Writer, rec *recording.Recording, _ Options) error {
+	t := &timeline{pid: rec.Target.PID, slices: map[int][]timelineSlice{}, seen: map[int]bool{}, thinned: map[string]int{}}
+	t.rounds(rec.Rounds)
+	t.arenas(rec.Arenas)
+	t.locks(rec.Locks)
+	t.course(rec.Allocation)
+	t.arenaCount(rec)
+	t.draw()
+	t.describe(rec)
+	return t.write(w, rec)
+}
+
+// timelineEvent is an event of the format.
 type timelineEvent struct {
 	Name     string         `json:"name"`
 	Category string         `json:"cat,omitempty"`
-	Phase    string         `json:"ph"` // X slice, i instant, C counter, M metadata, s and f the ends of an arrow
-	At       float64        `json:"ts"`
-	Duration float64        `json:"dur,omitempty"`
+	Phase    string         `json:"ph"` // X slice, b and e ends of a span of the process, i instant, C counter, s and f ends of an arrow, M metadata
+	At       microseconds   `json:"ts"`
+	Duration *microseconds  `json:"dur,omitempty"`
 	PID      int            `json:"pid"`
 	TID      int            `json:"tid"`
+	ID       int            `json:"id,omitempty"`
 	Scope    string         `json:"s,omitempty"`  // of an instant: t thread
-	ID       int            `json:"id,omitempty"` // of an arrow: its two ends share it
-	Binds    string         `json:"bp,omitempty"` // of an arrow's end: e, to the slice that is there
+	Binding  string         `json:"bp,omitempty"` // of an arrow's end: e the slice around it
 	Args     map[string]any `json:"args,omitempty"`
 }
 
-// Timeline writes the recording as a timeline: the rounds of each thread, trims, arenas and
-// thresholds as they happened, relays over locks, and what was allocated meanwhile. It is as
-// bounded as the lists of the recording.
-func Timeline(w io.Writer, rec *recording.Recording, _ Options) error {
-	t := &timeline{pid: rec.Target.PID, named: map[int]bool{}}
-	t.meta("process_name", 0, printable(rec.Target.Command))
-	t.threadNames(rec)
-	t.rounds(rec.Rounds)
-	t.arenas(rec.Arenas, rec)
-	t.chains(rec.Locks)
-	t.course(rec.Allocation)
+// microseconds is a time since the start of the trace in nanoseconds, written in the
+// format's unit.
+type microseconds int64
+
+// lastMoment bounds the times that a damaged recording may claim.
+const lastMoment = math.MaxInt64 / 4
+
+func momentOf(ns int64) microseconds { return microseconds(min(max(0, ns), lastMoment)) }
+
+// MarshalJSON writes three decimals, so that no nanosecond is lost.
+func (m microseconds) MarshalJSON() ([]byte, error) {
+	text := strconv.AppendInt(nil, int64(m)/1000, 10)
+	if rest := int64(m) % 1000; rest != 0 {
+		text = fmt.Appendf(text, ".%03d", rest)
+	}
+	return text, nil
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (m *microseconds) UnmarshalJSON(text []byte) error {
+	value, err := strconv.ParseFloat(string(text), 64)
+	*m = microseconds(math.Round(value * 1000))
+	return err
+}
+
+// timeline collects events.
+type timeline struct {
+	pid     int
+	slices  map[int][]timelineSlice // by thread
+	seen    map[int]bool            // threads that something happened on
+	thinned map[string]int          // how many of each kind are left out
+	events  []timelineEvent
+	ids     int // the last one given to an arrow or a span
+}
+
+// timelineSlice is a slice of a thread's track. in and out are the arrows that end and begin
+// at it, 0 = none.
+type timelineSlice struct {
+	name, category string
+	start, end     microseconds
+	in, out        int
+	args           map[string]any
+}
+
+// slice adds one to a thread's track; those of the whole process have a track of their own.
+func (t *timeline) slice(tid int, s timelineSlice) {
+	if tid == 0 {
+		t.span(s)
+		return
+	}
+	t.seen[tid] = true
+	t.slices[tid] = append(t.slices[tid], s)
+}
+
+// span adds what belongs to no thread.
+func (t *timeline) span(s timelineSlice) {
+	id := t.nextID()
+	begin := timelineEvent{Name: s.name, Category: s.category, Phase: "b", At: s.start, PID: t.pid, TID: t.pid, ID: id, Args: s.args}
+	end := timelineEvent{Name: s.name, Category: s.category, Phase: "e", At: s.end, PID: t.pid, TID: t.pid, ID: id}
+	t.events = append(t.events, begin, end)
+}
+
+func (t *timeline) nextID() int {
+	t.ids++
+	return t.ids
+}
+
+// instant adds something that has no duration.
+func (t *timeline) instant(tid int, category, name string, atNS int64, args map[string]any) {
+	t.seen[tid] = true
+	t.events = append(t.events, timelineEvent{Name: name, Category: category, Phase: "i", Scope: "t", At: momentOf(atNS), PID: t.pid, TID: tid, Args: args})
+}
+
+func (t *timeline) counter(name string, atNS int64, value float64) {
+	if math.IsNaN(value) || math.IsInf(value, 0) {
+		return
+	}
+	t.events = append(t.events, timelineEvent{Name: name, Phase: "C", At: momentOf(atNS), PID: t.pid, Args: map[string]any{"value": value}})
+}
+
+// draw turns the slices into events. Slices of one track must lie within each other or
+// apart: what sticks out of the one around it is cut off there and keeps its duration among
+// its arguments.
+func (t *timeline) draw() {
+	for tid, track := range t.slices {
+		slices.SortStableFunc(track, func(a, b timelineSlice) int {
+			return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))
+		})
+		var around []microseconds // the ends of the slices that are open
+		for _, s := range track {
+			for len(around) > 0 && around[len(around)-1] <= s.start {
+				around = around[:len(around)-1]
+			}
+			if n := len(around); n > 0 && s.end > around[n-1] {
+				s.args["duration_ns"] = int64(s.end - s.start)
+				s.end = around[n-1]
+			}
+			around = append(around, s.end)
+			t.drawSlice(tid, s)
+		}
+	}
+	slices.SortStableFunc(t.events, func(a, b timelineEvent) int { return cmp.Compare(a.At, b.At) })
+}
+
+// drawSlice adds the slice and the ends of its arrows, which lie within it.
+func (t *timeline) drawSlice(tid int, s timelineSlice) {
+	duration := s.end - s.start
+	t.events = append(t.events, timelineEvent{Name: s.name, Category: s.category, Phase: "X", At: s.start, Duration: &duration, PID: t.pid, TID: tid, Args: s.args})
+	if s.in != 0 {
+		t.events = append(t.events, timelineEvent{Name: handoffArrow, Category: s.category, Phase: "f", Binding: "e", At: s.start, PID: t.pid, TID: tid, ID: s.in})
+	}
+	if s.out != 0 {
+		t.events = append(t.events, timelineEvent{Name: handoffArrow, Category: s.category, Phase: "s", At: max(s.start, s.end-1), PID: t.pid, TID: tid, ID: s.out})
+	}
+}
+
+// write writes the events, one a line.
+func (t *timeline) write(w io.Writer, rec *recording.Recording) error {
 	buffered := bufio.NewWriter(w)
-	fmt.Fprint(buffered, `{"displayTimeUnit":"ns","traceEvents":[`)
+	about, err := json.Marshal(t.about(rec))
+	if err != nil {
+		return fmt.Errorf("write the timeline: %w", err)
+	}
+	fmt.Fprintf(buffered, `{"displayTimeUnit":"ns","otherData":%s,"traceEvents":[`, about)
 	for i, event := range t.events {
 		text, err := json.Marshal(event)
 		if err != nil {
@@ -51,135 +185,4 @@ func Timeline(w io.Writer, rec *recording.Recording, _ Options) error {
 	}
 	fmt.Fprintln(buffered, "\n]}")
 	return buffered.Flush()
-}
-
-// timeline collects events.
-type timeline struct {
-	pid    int
-	named  map[int]bool
-	arrows int
-	events []timelineEvent
-}
-
-func microseconds(ns int64) float64 { return float64(ns) / 1e3 }
-
-func (t *timeline) meta(kind string, tid int, name string) {
-	t.events = append(t.events, timelineEvent{Name: kind, Phase: "M", PID: t.pid, TID: tid, Args: map[string]any{"name": name}})
-}
-
-func (t *timeline) slice(category, name string, tid int, startNS, durationNS int64, args map[string]any) {
-	t.events = append(t.events, timelineEvent{Name: name, Category: category, Phase: "X", At: microseconds(startNS),
-		Duration: microseconds(max(0, durationNS)), PID: t.pid, TID: tid, Args: args})
-}
-
-func (t *timeline) instant(category, name string, tid int, atNS int64, args map[string]any) {
-	t.events = append(t.events, timelineEvent{Name: name, Category: category, Phase: "i", Scope: "t", At: microseconds(atNS), PID: t.pid, TID: tid, Args: args})
-}
-
-func (t *timeline) counter(name string, atNS int64, value float64) {
-	t.events = append(t.events, timelineEvent{Name: name, Phase: "C", At: microseconds(atNS), PID: t.pid, Args: map[string]any{"value": value}})
-}
-
-// threadNames names the tracks.
-func (t *timeline) threadNames(rec *recording.Recording) {
-	name := func(tid int, text string) {
-		if !t.named[tid] && tid != 0 {
-			t.named[tid] = true
-			t.meta("thread_name", tid, printable(text))
-		}
-	}
-	if rec.Scheduling != nil {
-		for _, thread := range rec.Scheduling.Threads {
-			name(thread.TID, thread.Name)
-		}
-	}
-	if rec.Allocation != nil {
-		for _, thread := range rec.Allocation.Threads {
-			name(thread.TID, thread.Name)
-		}
-	}
-}
-
-func (t *timeline) rounds(r *recording.Rounds) {
-	if r == nil {
-		return
-	}
-	for _, round := range r.Series {
-		t.slice("round", fmt.Sprintf("round %d", round.Index), round.TID, round.StartNS, round.DurationNS,
-			map[string]any{"allocs": round.Allocs, "alloc_bytes": round.AllocBytes, "cpu_ns": round.CPUNS})
-	}
-}
-
-// arenas adds what happened to glibc's arenas, and how many there were.
-func (t *timeline) arenas(a *recording.Arenas, rec *recording.Recording) {
-	if a == nil {
-		return
-	}
-	count := 0
-	if rec.HeapBefore != nil {
-		count = len(rec.HeapBefore.Arenas)
-		t.counter("arenas", 0, float64(count))
-	}
-	for _, event := range a.Created {
-		count++
-		t.instant("arena", "arena created", event.TID, event.TimeNS, map[string]any{"arena": event.Arena.String(), "cause": printable(event.Cause), "thread": printable(event.Thread)})
-		t.counter("arenas", event.TimeNS, float64(count))
-	}
-	for _, event := range a.Reused {
-		t.instant("arena", "arena reused", event.TID, event.TimeNS, map[string]any{"arena": event.Arena.String(), "thread": printable(event.Thread)})
-	}
-	for _, trim := range a.Trims {
-		t.slice("trim", "malloc_trim", trim.TID, trim.TimeNS, trim.DurationNS,
-			map[string]any{"rss_before_bytes": trim.RSSBeforeBytes, "rss_after_bytes": trim.RSSAfterBytes, "waiters": trim.Waiters})
-	}
-	for _, rise := range a.Thresholds {
-		t.instant("arena", "mmap threshold rose", rise.TID, rise.TimeNS, map[string]any{"before_bytes": rise.BeforeBytes, "after_bytes": rise.AfterBytes})
-	}
-}
-
-// chains adds the longest relays: the turns of the threads, with an arrow from each to the
-// one that it woke. Of a long relay the recording keeps the last turns.
-func (t *timeline) chains(l *recording.Locks) {
-	if l == nil {
-		return
-	}
-	for _, chain := range l.Chains {
-		args := map[string]any{"lock": chain.Lock.String(), "handoffs": chain.Length}
-		name := "relay over " + printable(chain.Name)
-		turns := min(len(chain.TIDs), len(chain.TimesNS))
-		for i := range turns {
-			end := chain.StartNS + chain.DurationNS
-			if i+1 < turns {
-				end = chain.TimesNS[i+1]
-			}
-			t.slice("lock", name, chain.TIDs[i], chain.TimesNS[i], end-chain.TimesNS[i], args)
-			if i+1 < turns && end > chain.TimesNS[i] {
-				t.arrow(chain.TIDs[i], chain.TIDs[i+1], end)
-			}
-		}
-	}
-}
-
-// arrow draws a handoff, from within the slice of the waker to the beginning of that of the
-// woken thread.
-func (t *timeline) arrow(from, to int, atNS int64) {
-	t.arrows++
-	event := timelineEvent{Name: "handoff", Category: "lock", Phase: "s", At: microseconds(atNS - 1), PID: t.pid, TID: from, ID: t.arrows}
-	t.events = append(t.events, event)
-	event.Phase, event.At, event.TID, event.Binds = "f", microseconds(atNS), to, "e"
-	t.events = append(t.events, event)
-}
-
-// course adds what was allocated in each slice of the trace.
-func (t *timeline) course(a *recording.Allocation) {
-	if a == nil {
-		return
-	}
-	from := int64(0)
-	for _, point := range a.Series {
-		if seconds := float64(point.TimeNS-from) / 1e9 * point.Coverage; seconds > 0 {
-			t.counter("allocated, bytes a second", from, float64(point.AllocBytes)/seconds)
-		}
-		from = point.TimeNS
-	}
 }
