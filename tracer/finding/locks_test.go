@@ -185,21 +185,27 @@ func TestRelays(t *testing.T) {
 	short.Length, short.DurationNS = 40, 1e6
 	slow := fair
 	slow.Length = 300
+	piece := fair
+	piece.Length, piece.DurationNS = 9_000, 1e8
 	tests := []struct {
 		name  string
 		chain recording.Chain
+		gaps  bool
 		want  recording.Severity
 	}{
-		{"fair lock", fair, recording.High},
-		{"one thread gives work to the others", dispatcher, ""},
-		{"two that answer each other", pair, ""},
-		{"a burst", short, ""},
-		{"a slow round", slow, ""},
+		{"fair lock", fair, false, recording.High},
+		{"one thread gives work to the others", dispatcher, false, ""},
+		{"two that answer each other", pair, false, ""},
+		{"a burst", short, false, ""},
+		{"a burst while the probes were in", short, true, ""},
+		{"a slow round", slow, false, ""},
+		{"a tenth of a second of ten", piece, false, ""},
+		{"all that the probes saw at a time", piece, true, recording.Medium},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			rec := lockTrace(nil)
-			rec.Locks.Chains = []recording.Chain{test.chain}
+			rec.Locks.Chains, rec.Locks.Estimated = []recording.Chain{test.chain}, test.gaps
 			if got := severities(Judge(rec))["lock-convoy"]; got != test.want {
 				t.Errorf("severity %q, want %q", got, test.want)
 			}

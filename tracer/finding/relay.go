@@ -10,7 +10,10 @@ import (
 // A relay is long when it has gone round so often that chance does not explain it.
 const (
 	relayPeriod = 0.2 // least share of the trace
-	relayRate   = 100 // least handoffs a second
+	// A relay cannot be followed over the time in which the probes were out: where they were,
+	// it need last only so long.
+	relayPiece = 50 * time.Millisecond
+	relayRate  = 100 // least handoffs a second
 	// A thread that brings work to others in turn stands at every second place of the relay;
 	// in a queue all have an equal part. Twice that is allowed.
 	relayUnevenness = 2
@@ -27,7 +30,7 @@ func relayConvoy(rec *recording.Recording) []recording.Finding {
 		rate := float64(chain.Length) / (float64(max(chain.DurationNS, 1)) / float64(time.Second))
 		period := float64(chain.DurationNS) / float64(rec.Session.DurationNS)
 		if members < convoyMembers || chain.Length < uint64(convoyRotation*members) || chain.Length < convoyHandoffs ||
-			period < relayPeriod || rate < relayRate || most*members > relayUnevenness*len(chain.TIDs) {
+			!lasts(chain, rec) || rate < relayRate || most*members > relayUnevenness*len(chain.TIDs) {
 			continue
 		}
 		severity := recording.Medium
@@ -48,6 +51,14 @@ func relayConvoy(rec *recording.Recording) []recording.Finding {
 		}}
 	}
 	return nil
+}
+
+// lasts tells whether a relay went on long enough to say something of the whole trace.
+func lasts(chain recording.Chain, rec *recording.Recording) bool {
+	if rec.Locks.Estimated {
+		return time.Duration(chain.DurationNS) >= relayPiece
+	}
+	return float64(chain.DurationNS) >= relayPeriod*float64(rec.Session.DurationNS)
 }
 
 func relaySubject(chain recording.Chain) string {
