@@ -4,7 +4,9 @@
  * switches, time on a CPU and time spent waiting for one; these counters are read when a
  * thread leaves the CPU. What is left of the time since it left the last time is sleep, and
  * the system call that it left from tells what for. So one program at one place is enough,
- * and a thread of another process costs a comparison.
+ * and a thread of another process costs a comparison: by the kernel's own statistics of
+ * programs (bpf_stats_enabled, whose clock is in both figures) 49 ns for a switch of another
+ * process and 101 ns for one of the target, on Linux 6.18.
  */
 #ifndef MEMTRACE_SCHED_H
 #define MEMTRACE_SCHED_H
