@@ -21,6 +21,7 @@ func (s *Session) Record(ctx context.Context) (*recording.Recording, error) {
 	if err := s.names.refresh(); err != nil {
 		return nil, err
 	}
+	// The duration is taken as the counters are read: rates between snapshots rest on both.
 	rec := &recording.Recording{
 		Schema: recording.Schema, Target: s.describeTarget(), Session: s.describe(),
 		Findings: []recording.Finding{}, Notes: []string{},

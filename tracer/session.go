@@ -15,17 +15,18 @@ import (
 
 // Session is one trace of one process: Open, Attach, Wait, Record, Close.
 type Session struct {
-	options  Options
-	tracee   *tracee
-	kernel   *kernel
-	names    *names
-	families []family
-	exit     *exitWatch
-	attachNS int64 // how long attaching took
-	endedNS  int64 // when the trace ended, 0 while it runs
-	exited   bool
-	stopped  bool
-	cost     cost
+	options   Options
+	tracee    *tracee
+	kernel    *kernel
+	names     *names
+	families  []family
+	exit      *exitWatch
+	attachNS  int64 // how long attaching took
+	endedNS   int64 // when the trace ended, 0 while it runs
+	exited    bool
+	stopped   bool
+	cost      cost
+	publisher *Publisher // nil: nothing is published while the trace runs
 }
 
 // tickEvery is how often the course of the trace gets a point, and names and mappings are
@@ -89,11 +90,11 @@ func (s *Session) Wait(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, s.options.Duration)
 		defer cancel()
 	}
-	return s.watch(ctx, func() error { return nil })
+	return s.watch(ctx)
 }
 
-// watch ticks until the trace has ended, and calls also after each tick.
-func (s *Session) watch(ctx context.Context, also func() error) error {
+// watch ticks until the trace has ended.
+func (s *Session) watch(ctx context.Context) error {
 	ticks := time.NewTicker(tickEvery)
 	defer ticks.Stop()
 	for {
@@ -110,7 +111,7 @@ func (s *Session) watch(ctx context.Context, also func() error) error {
 				s.end(replaced)
 				return err
 			}
-			if err := also(); err != nil && ctx.Err() == nil {
+			if err := s.publishWhenDue(ctx); err != nil && ctx.Err() == nil {
 				s.end(false)
 				return err
 			}

@@ -5,14 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
 	"os/signal"
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/prometheus/exporter-toolkit/web"
 
 	"memtrace/tracer"
 	"memtrace/tracer/finding"
@@ -60,17 +56,10 @@ func runServe(ctx context.Context, e *environment, arguments []string) error {
 			return err
 		}
 	}
-	listener, err := net.Listen("tcp", flags.listen)
+	server, err := servePages(flags.listen, flags.webConfig, newPages(targets, flags.sites, flags.webConfig != ""), log)
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w; choose another address with --listen", flags.listen, err)
+		return err
 	}
-	server := &http.Server{
-		Handler:           newPages(targets, flags.sites, flags.webConfig != ""),
-		ReadHeaderTimeout: 10 * time.Second,
-		WriteTimeout:      2 * time.Minute,
-	}
-	served := make(chan error, 1)
-	go func() { served <- web.Serve(listener, server, &web.FlagConfig{WebConfigFile: &flags.webConfig}, log) }()
 	watched := make(chan error, 1)
 	watching, endWatching := context.WithCancel(ctx)
 	defer endWatching()
@@ -78,8 +67,8 @@ func runServe(ctx context.Context, e *environment, arguments []string) error {
 	pushed := flags.push.start(watching, targets, log)
 	select {
 	case <-ctx.Done():
-		err = server.Shutdown(context.WithoutCancel(ctx))
-	case err = <-served:
+		err = server.stop(ctx)
+	case err = <-server.failed:
 		err = fmt.Errorf("serve: %w", err)
 	}
 	endWatching()

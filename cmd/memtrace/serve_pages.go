@@ -16,16 +16,25 @@ import (
 	"memtrace/tracer/watch"
 )
 
-// pages answers the requests of memtrace serve.
+// traced is what the pages show: the processes of a watch, or the one of a trace.
+type traced interface {
+	Targets() []watch.Target
+	// Waiting is how many more processes would be traced if there were room.
+	Waiting() int
+	// Looked tells whether the processes have been looked for once.
+	Looked() bool
+}
+
+// pages answers the requests of memtrace serve, and of a trace with --listen.
 type pages struct {
 	*http.ServeMux
-	targets *watch.Watch
+	targets traced
 }
 
 // newPages makes the handler of all paths. guarded tells whether a password protects them:
 // without one a request must name the host it means, so that no page of another site can
 // read the answers through a name that it points here.
-func newPages(targets *watch.Watch, sites int, guarded bool) http.Handler {
+func newPages(targets traced, sites int, guarded bool) http.Handler {
 	p := &pages{ServeMux: http.NewServeMux(), targets: targets}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(output.NewMetrics(p.metricsTargets, sites, version()),

@@ -85,6 +85,11 @@ func (e *environment) tracePID(ctx context.Context, flags *traceFlags, command *
 	if err := session.Attach(ctx); err != nil {
 		return nil, err
 	}
+	stopListening, err := e.listen(ctx, session, flags)
+	if err != nil {
+		return nil, err
+	}
+	defer stopListening()
 	if err := dropPrivileges(len(flags.outputs) > 0); err != nil {
 		return nil, err
 	}

@@ -55,8 +55,8 @@ func startOf(pid int) (ticks uint64, alive bool) {
 	return stat.Starttime, true
 }
 
-// commOf returns a process's name, empty when it is gone.
-func commOf(pid int) string {
+// CommOf returns a process's name, empty when it is gone.
+func CommOf(pid int) string {
 	process, err := procfs.NewProc(pid)
 	if err != nil {
 		return ""

@@ -152,7 +152,7 @@ func (w *Watch) start(ctx context.Context, wanted map[identity]bool) {
 		if ctx.Err() != nil {
 			return
 		}
-		target := &Target{PID: id.pid, Comm: commOf(id.pid)}
+		target := &Target{PID: id.pid, Comm: CommOf(id.pid)}
 		target.Session, target.Err = w.options.Start(ctx, id.pid)
 		if target.Err != nil {
 			target.Session = nil
