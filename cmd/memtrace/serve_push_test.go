@@ -69,7 +69,9 @@ func readPyroscope(r *http.Request) (received, error) {
 func readParca(r *http.Request) (received, error) {
 	var write struct {
 		Series []struct {
-			Labels  struct{ Labels []struct{ Name, Value string } }
+			Labels struct {
+				Labels []struct{ Name, Value string }
+			}
 			Samples []struct {
 				RawProfile []byte `json:"rawProfile"`
 			}
