@@ -164,7 +164,7 @@ func (f *allocFamily) site(id uint64, parts siteParts, rounds map[uint32]uint64,
 		}
 		who := names.thread(share.slot)
 		site.Threads = append(site.Threads, recording.SiteThread{
-			TID: who.tid, Name: who.name, Allocs: calls(share.Allocs), AllocBytes: share.AllocBytes,
+			TID: who.tid, Name: who.name, Allocs: calls(share.Allocs), AllocBytes: share.AllocBytes, RoundBytes: share.RoundBytes,
 		})
 	}
 	sort.Slice(site.Threads, func(i, j int) bool {
@@ -192,7 +192,7 @@ func siteRounds(site *recording.Site, shares []siteShare, rounds map[uint32]uint
 	if total == 0 || active == 0 {
 		return
 	}
-	site.RoundsActive = active
+	site.RoundsActive, site.RoundBytes = active, bytes
 	site.BytesPerRound = float64(bytes) / float64(total)
 	site.AllocsPerRound = float64(weight) / weightOne / float64(total)
 	mean := float64(bytes) / float64(active)

@@ -20,7 +20,7 @@ func roundTrace(change func(*recording.RoundThread, *recording.Site)) *recording
 	site := recording.Site{
 		Entry: "malloc", Allocs: 50 * rounds, AllocBytes: rounds * bytes, Sampled: 900, Frees: 50 * rounds, SameRoundFraction: 1, RoundsActive: rounds,
 		Stack:   recording.Stack{{Function: "parse"}, {Function: "turn"}},
-		Threads: []recording.SiteThread{{TID: 7, Name: "loop", AllocBytes: rounds * bytes}},
+		Threads: []recording.SiteThread{{TID: 7, Name: "loop", AllocBytes: rounds * bytes, RoundBytes: rounds * bytes}},
 	}
 	change(&thread, &site)
 	return &recording.Recording{

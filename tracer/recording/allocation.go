@@ -83,6 +83,7 @@ type Site struct {
 	RoundsActive       uint64       `json:"rounds_active"`
 	BytesPerRound      float64      `json:"bytes_per_round"`
 	AllocsPerRound     float64      `json:"allocs_per_round"`
+	RoundBytes         uint64       `json:"round_bytes"`     // of all rounds; the rest was allocated outside
 	RoundVariation     float64      `json:"round_variation"` // coefficient of variation of its bytes over the rounds it was active in
 	Threads            []SiteThread `json:"threads"`
 	LiveSeries         []LivePoint  `json:"live_series,omitempty"` // live bytes over the trace, for leak judgements
@@ -95,6 +96,7 @@ type SiteThread struct {
 	Name       string `json:"name"`
 	Allocs     uint64 `json:"allocs"`
 	AllocBytes uint64 `json:"alloc_bytes"`
+	RoundBytes uint64 `json:"round_bytes"` // in rounds of the thread
 }
 
 // LivePoint is a site's live bytes at a time since the start of the trace.

@@ -33,8 +33,9 @@ func Dominant(sites []Site, weight func(*Site) uint64) (function string, share f
 type callee struct {
 	name    string
 	bytes   float64
-	depth   float64 // from the leaf, times bytes
-	callers map[string]bool
+	depth   float64         // from the leaf, times bytes
+	callers map[string]bool // the functions right above, named or not
+	named   map[string]bool // the first above that have names
 }
 
 // noteStack adds a site to all functions on its stack, each once.
@@ -47,12 +48,10 @@ func noteStack(seen map[string]*callee, stack Stack, bytes float64) {
 		}
 		c := seen[name]
 		if c == nil {
-			c = &callee{callers: map[string]bool{}}
+			c = &callee{callers: map[string]bool{}, named: map[string]bool{}}
 			seen[name] = c
 		}
-		if depth+1 < len(stack) && stack[depth+1].Function != name {
-			c.callers[stack[depth+1].Function] = true
-		}
+		c.noteCallers(name, stack[depth+1:])
 		if noted[name] {
 			continue
 		}
@@ -62,10 +61,31 @@ func noteStack(seen map[string]*callee, stack Stack, bytes float64) {
 	}
 }
 
+// noteCallers notes who has called the function: its caller, and the first one with a name.
+func (c *callee) noteCallers(name string, above Stack) {
+	if len(above) == 0 || above[0].Function == name {
+		return
+	}
+	caller := above[0].Function
+	if caller == "" {
+		caller = above[0].Address.String()
+	}
+	c.callers[caller] = true
+	for _, frame := range above {
+		if frame.Function != "" {
+			c.named[frame.Function] = true
+			return
+		}
+	}
+}
+
+// shared tells whether several functions call it.
+func (c *callee) shared() bool { return len(c.callers) > 1 || len(c.named) > 1 }
+
 // innerThan tells whether c names the purpose better than the other.
 func (c *callee) innerThan(other *callee) bool {
-	if shared, otherShared := len(c.callers) > 1, len(other.callers) > 1; shared != otherShared {
-		return otherShared
+	if c.shared() != other.shared() {
+		return other.shared()
 	}
 	depth, otherDepth := c.depth/c.bytes, other.depth/other.bytes
 	if depth != otherDepth {

@@ -40,15 +40,15 @@ func (r *Rounds) Groups() []RoundGroup {
 // OfProcess tells whether the rounds are the whole process's.
 func (g *RoundGroup) OfProcess() bool { return g.TIDs[0] }
 
-// Weight is how many of a site's bytes the group's threads allocated.
+// Weight is how many of a site's bytes belong to the group's rounds.
 func (g *RoundGroup) Weight(s *Site) uint64 {
 	if g.OfProcess() {
-		return s.AllocBytes
+		return s.RoundBytes
 	}
 	var bytes uint64
 	for _, t := range s.Threads {
 		if g.TIDs[t.TID] {
-			bytes += t.AllocBytes
+			bytes += t.RoundBytes
 		}
 	}
 	return bytes
