@@ -29,6 +29,14 @@ type flameNode struct {
 // span is how wide the frame is drawn; in a comparison both recordings have their part.
 func (n *flameNode) span() float64 { return n.weight + n.after }
 
+// title names the frame and its module.
+func (n *flameNode) title() string {
+	if n.module == "" {
+		return n.name
+	}
+	return n.name + " (" + n.module + ")"
+}
+
 // flameTree joins stacks into a tree, callers above. Frames of one name and module are one.
 type flameTree struct {
 	root  *flameNode
