@@ -81,21 +81,36 @@ struct sleeper {
 	int turns;
 };
 
+/* first_line reads the first line of a file of a thread. */
+static char *first_line(int tid, const char *name, char *line, int size)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/%s", tid, name);
+	FILE *file = fopen(path, "r");
+	char *text = file ? fgets(line, size, file) : NULL;
+
+	if (file)
+		fclose(file);
+	return text;
+}
+
+/* A thread is asleep when it says so and is off its processor: between the two it can still be
+ * woken without having slept. What /proc/…/syscall says of a running thread is "running". */
 static void await_sleep(struct sleeper *s, int turn)
 {
-	char path[64], line[256];
+	char line[256], *text;
 
 	while (s->turn < turn || !s->tid)
 		pause_briefly();
 	for (;;) {
-		snprintf(path, sizeof(path), "/proc/self/task/%d/stat", s->tid);
-		FILE *file = fopen(path, "r");
-		char *state = file && fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
-
-		if (file)
-			fclose(file);
-		if (state && state[2] == 'S')
-			return;
+		text = first_line(s->tid, "stat", line, sizeof(line));
+		text = text ? strrchr(text, ')') : NULL;
+		if (text && text[2] == 'S') {
+			text = first_line(s->tid, "syscall", line, sizeof(line));
+			if (text && strncmp(text, "running", 7) != 0)
+				return;
+		}
 		pause_briefly();
 	}
 }
