@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"memtrace/symbolize"
@@ -158,18 +159,22 @@ func (s *Session) refreshMappings() (replaced bool, err error) {
 	return false, s.kernel.unwind.Update(firstSpace, s.tracee.symbols)
 }
 
-// stop takes out the probes of the families that must stand still while they are read.
+// stop takes out the probes of the families that must stand still while they are read, of
+// all at once: taking some out can last a second on a busy machine, which the figures of the
+// others must not cover.
 func (s *Session) stop() error {
 	if s.stopped {
 		return nil
 	}
 	s.stopped = true
-	var errs []error
-	for _, f := range slices.Backward(s.families) {
+	errs := make([]error, len(s.families))
+	var stopping sync.WaitGroup
+	for i, f := range s.families {
 		if f, ok := f.(freezer); ok {
-			errs = append(errs, f.stop())
+			stopping.Go(func() { errs[i] = f.stop() })
 		}
 	}
+	stopping.Wait()
 	return errors.Join(errs...)
 }
 
