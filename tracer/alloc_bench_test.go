@@ -61,7 +61,10 @@ func timePair(b *testing.B, p *workload.Process) float64 {
 
 func withSession(b *testing.B, p *workload.Process, o Options) float64 {
 	b.Helper()
-	o.PID, o.Probes, o.Round = p.PID(), []string{"alloc"}, "none"
+	o.PID, o.Probes = p.PID(), []string{"alloc"}
+	if o.Round == "" {
+		o.Round = "none"
+	}
 	s, err := Open(b.Context(), o)
 	if err != nil {
 		b.Fatal(err)
