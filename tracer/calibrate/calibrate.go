@@ -1,0 +1,143 @@
+// Package calibrate measures what a hit of a probe costs on this machine and kernel, on a
+// process of its own: a program of a few instructions that does nothing but pass a probe.
+// The target is not touched. It takes a few milliseconds.
+package calibrate
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
+
+	"memtrace/tracer/probe"
+)
+
+// Costs is what one hit of a probe with an empty program takes, in nanoseconds of the
+// processor, beyond what the same calls take without a probe.
+type Costs struct {
+	EntryNS   float64 // a probe at an emulated instruction
+	SessionNS float64 // the same in a session that does not want the return; 0 without sessions
+	// StatisticsNS is what the kernel's statistics report as the time of an empty program:
+	// the part of every reported time that is their own.
+	StatisticsNS float64
+}
+
+// Fallback is what is assumed where nothing can be measured: the costs in a virtual machine
+// on Linux 6.18.
+var Fallback = Costs{EntryNS: 550, SessionNS: 580, StatisticsNS: 25}
+
+// bursts is how many times the program passes the probe callsInBurst times; the fastest
+// counts, because other work on the machine can only add.
+const bursts = 6
+
+// Measure starts the program, measures, and ends it.
+func Measure(features probe.Features) (costs Costs, err error) {
+	p, err := startPacer()
+	if err != nil {
+		return Costs{}, fmt.Errorf("calibrate the cost of a probe: %w", err)
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	untraced, err := p.fastest()
+	if err != nil {
+		return Costs{}, fmt.Errorf("calibrate the cost of a probe: %w", err)
+	}
+	if costs.EntryNS, costs.StatisticsNS, err = p.withProbe(features, probe.Entry); err != nil {
+		return Costs{}, fmt.Errorf("calibrate the cost of a probe: %w", err)
+	}
+	costs.EntryNS = max(0, costs.EntryNS-untraced)
+	if !features.Session {
+		return costs, nil
+	}
+	if costs.SessionNS, _, err = p.withProbe(features, probe.Session); err != nil {
+		return Costs{}, fmt.Errorf("calibrate the cost of a session: %w", err)
+	}
+	costs.SessionNS = max(0, costs.SessionNS-untraced)
+	return costs, nil
+}
+
+// withProbe measures a call that passes an empty program, and what the kernel's statistics
+// say of that program.
+func (p *pacer) withProbe(features probe.Features, kind probe.Kind) (callNS, statisticsNS float64, err error) {
+	const noReturn = 1 // read by sessions only
+	empty, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "memtrace_empty", Type: ebpf.Kprobe, AttachType: features.AttachType(kind), License: "GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, noReturn), asm.Return()},
+	})
+	if err != nil {
+		return 0, 0, fmt.Errorf("load an empty program: %w", err)
+	}
+	defer empty.Close()
+	links, err := features.Attach(empty, p.program, []probe.Site{{Offset: siteOffset}}, p.process.Pid, kind)
+	if err != nil {
+		return 0, 0, err
+	}
+	// A link's end waits for the kernel's grace period, which nothing here needs.
+	defer func() { go links.Close() }()
+	if callNS, err = p.fastest(); err != nil {
+		return 0, 0, err
+	}
+	statisticsNS, err = p.statistics(empty)
+	return callNS, statisticsNS, err
+}
+
+// statistics is the time that the kernel reports for a run of an empty program; that of the
+// machine of Fallback where the kernel keeps no statistics.
+func (p *pacer) statistics(empty *ebpf.Program) (float64, error) {
+	enabled, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
+	if err != nil {
+		return Fallback.StatisticsNS, nil
+	}
+	defer enabled.Close()
+	if _, err := p.burst(); err != nil {
+		return 0, err
+	}
+	stats, err := empty.Stats()
+	if err != nil || stats.RunCount == 0 {
+		return Fallback.StatisticsNS, nil
+	}
+	return float64(stats.Runtime.Nanoseconds()) / float64(stats.RunCount), nil
+}
+
+// fastest is the time of a call in the fastest of a few bursts, in nanoseconds.
+func (p *pacer) fastest() (float64, error) {
+	best := math.Inf(1)
+	for range bursts {
+		spent, err := p.burst()
+		if err != nil {
+			return 0, err
+		}
+		best = min(best, float64(spent)/callsInBurst)
+	}
+	return best, nil
+}
+
+// burst has the program pass the probe, and returns the processor time that it took.
+func (p *pacer) burst() (ns int64, err error) {
+	before, err := p.cpuNS()
+	if err != nil {
+		return 0, err
+	}
+	var answer [1]byte
+	if _, err := p.say.Write(answer[:]); err != nil {
+		return 0, fmt.Errorf("let the calibration program run: %w", err)
+	}
+	if _, err := p.hear.Read(answer[:]); err != nil {
+		return 0, fmt.Errorf("wait for the calibration program: %w", err)
+	}
+	after, err := p.cpuNS()
+	return after - before, err
+}
+
+// cpuNS is the program's processor time so far.
+func (p *pacer) cpuNS() (int64, error) {
+	const scheduled = 2 // CPUCLOCK_SCHED: see clock_getcpuclockid(3)
+	var now unix.Timespec
+	if err := unix.ClockGettime(int32(^p.process.Pid<<3|scheduled), &now); err != nil {
+		return 0, os.NewSyscallError("clock_gettime", err)
+	}
+	return now.Nano(), nil
+}
