@@ -62,6 +62,14 @@ struct {
 	__type(value, struct alloc_lifetimes);
 } alloc_ages SEC(".maps");
 
+/* Hits on each processor, for the bound of the overhead: read often, with one look. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} alloc_hits SEC(".maps");
+
 #include "power.h"
 #include "alloc_count.h"
 #include "alloc_round.h"

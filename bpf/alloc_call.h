@@ -76,8 +76,8 @@ static __always_inline int entered_new(struct pt_regs *ctx, __u32 does, __u64 si
 	t = counters_of(slot);
 	if (!t)
 		return NO_RETURN;
-	t->hits++;
-	if (nested(ctx, t, does))
+	count_hit(t);
+	if (between_windows() || nested(ctx, t, does))
 		return NO_RETURN;
 	remember_outer(ctx, t, does);
 	return make_new(ctx, t, slot, does, size, out);
@@ -94,8 +94,8 @@ static __always_inline int entered_free(struct pt_regs *ctx, __u64 address)
 	t = counters_of(slot);
 	if (!t)
 		return 0;
-	t->hits++;
-	if (nested(ctx, t, OPERATION_FREE))
+	count_hit(t);
+	if (between_windows() || nested(ctx, t, OPERATION_FREE))
 		return 0;
 	remember_outer(ctx, t, OPERATION_FREE);
 	count_free(t, address);
@@ -175,8 +175,8 @@ static __always_inline int entered_resize(struct pt_regs *ctx, __u32 does, __u64
 	t = counters_of(slot);
 	if (!t)
 		return NO_RETURN;
-	t->hits++;
-	if (nested(ctx, t, does))
+	count_hit(t);
+	if (between_windows() || nested(ctx, t, does))
 		return NO_RETURN;
 	remember_outer(ctx, t, does);
 	if (!address)

@@ -21,6 +21,24 @@ static __always_inline struct alloc_thread *counters_of(__u32 slot)
 	return bpf_map_lookup_elem(&alloc_threads, &slot);
 }
 
+/* count_hit counts a run of a program, whatever it finds. */
+static __always_inline void count_hit(struct alloc_thread *t)
+{
+	__u32 key = 0;
+	__u64 *hits = bpf_map_lookup_elem(&alloc_hits, &key);
+
+	t->hits++;
+	if (hits)
+		(*hits)++;
+}
+
+/* between_windows tells whether the probes are going out or coming in: some are in, some are
+ * not, and what is counted then would not belong together. */
+static __always_inline bool between_windows(void)
+{
+	return course_of(COURSE_GAPS) & 1;
+}
+
 /* count_new counts a call that made a block. */
 static __always_inline void count_new(struct alloc_thread *t, __u64 size)
 {

@@ -214,6 +214,7 @@ type AllocWalk struct {
 const (
 	AllocMapAllocAges           = "alloc_ages"
 	AllocMapAllocBlocks         = "alloc_blocks"
+	AllocMapAllocHits           = "alloc_hits"
 	AllocMapAllocShares         = "alloc_shares"
 	AllocMapAllocSites          = "alloc_sites"
 	AllocMapAllocThreads        = "alloc_threads"
@@ -309,6 +310,7 @@ type AllocProgramSpecs struct {
 type AllocMapSpecs struct {
 	AllocAges      *ebpf.MapSpec `ebpf:"alloc_ages"`
 	AllocBlocks    *ebpf.MapSpec `ebpf:"alloc_blocks"`
+	AllocHits      *ebpf.MapSpec `ebpf:"alloc_hits"`
 	AllocShares    *ebpf.MapSpec `ebpf:"alloc_shares"`
 	AllocSites     *ebpf.MapSpec `ebpf:"alloc_sites"`
 	AllocThreads   *ebpf.MapSpec `ebpf:"alloc_threads"`
@@ -364,6 +366,7 @@ func (o *AllocObjects) Close() error {
 type AllocMaps struct {
 	AllocAges      *ebpf.Map `ebpf:"alloc_ages"`
 	AllocBlocks    *ebpf.Map `ebpf:"alloc_blocks"`
+	AllocHits      *ebpf.Map `ebpf:"alloc_hits"`
 	AllocShares    *ebpf.Map `ebpf:"alloc_shares"`
 	AllocSites     *ebpf.Map `ebpf:"alloc_sites"`
 	AllocThreads   *ebpf.Map `ebpf:"alloc_threads"`
@@ -386,6 +389,7 @@ func (m *AllocMaps) Close() error {
 	return _AllocClose(
 		m.AllocAges,
 		m.AllocBlocks,
+		m.AllocHits,
 		m.AllocShares,
 		m.AllocSites,
 		m.AllocThreads,

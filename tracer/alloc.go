@@ -27,6 +27,7 @@ type allocFamily struct {
 	mutex    sync.Mutex
 	links    []*probe.Links
 	coverage coverage
+	windows  windows
 	course   allocCourse
 }
 
@@ -170,71 +171,11 @@ func (f *allocFamily) kindOfOperation(does probe.Operation) probe.Kind {
 	return probe.Session
 }
 
-// attach puts the probes in.
-func (f *allocFamily) attach(context.Context) error {
-	f.coverage.begin(monotonicNS())
-	return f.resume()
-}
-
-// resume puts the probes in, all or none.
-func (f *allocFamily) resume() error {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	if len(f.links) > 0 {
-		return nil
-	}
-	for _, group := range f.groups {
-		links, err := f.attachGroup(group)
-		if err != nil {
-			return errors.Join(err, f.detach())
-		}
-		f.links = append(f.links, links)
-	}
-	f.coverage.resume(monotonicNS())
-	return f.kernel.markGap(false)
-}
-
-func (f *allocFamily) attachGroup(g allocGroup) (*probe.Links, error) {
-	file, err := f.tracee.target.OpenMapped(g.allocator.Mapping)
-	if err != nil {
-		return nil, fmt.Errorf("open the allocator: %w", err)
-	}
-	defer file.Close()
-	return f.kernel.features.Attach(g.program, file, g.sites, f.tracee.pid, g.kind)
-}
-
-// pause takes the probes out. Blocks that are followed are forgotten: their release may go
-// unseen.
-func (f *allocFamily) pause() error {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	f.coverage.pause(monotonicNS())
-	return errors.Join(f.kernel.markGap(true), f.detach(), f.forgetBlocks())
-}
-
-// stop takes the probes out for good: what was counted stands still.
-func (f *allocFamily) stop() error {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	f.coverage.stop(monotonicNS())
-	return f.detach()
-}
-
-// detach closes the links, all at once because the kernel makes each wait for a grace
-// period; the lock is held.
-func (f *allocFamily) detach() error {
-	errs := make([]error, len(f.links))
-	var closing sync.WaitGroup
-	for i, links := range f.links {
-		closing.Go(func() { errs[i] = links.Close() })
-	}
-	closing.Wait()
-	f.links = nil
-	return errors.Join(errs...)
-}
-
 // tick adds a point to the course of the trace.
 func (f *allocFamily) tick(atNS int64) error {
+	if err := f.slice(); err != nil {
+		return err
+	}
 	totals, err := f.totals()
 	if err != nil {
 		return err
@@ -256,14 +197,17 @@ func (f *allocFamily) tick(atNS int64) error {
 	return nil
 }
 
-// hits sums the probe hits of all threads.
+// hits sums the probe hits of all processors.
 func (f *allocFamily) hits() (uint64, error) {
-	threads, err := f.threads()
-	var hits uint64
-	for i := range threads {
-		hits += threads[i].Hits
+	var each []uint64
+	if err := f.objects.AllocHits.Lookup(uint32(0), &each); err != nil {
+		return 0, fmt.Errorf("read the number of hits: %w", err)
 	}
-	return hits, err
+	var hits uint64
+	for _, n := range each {
+		hits += n
+	}
+	return hits, nil
 }
 
 // threads reads the figures of all slots that are in use.
@@ -275,8 +219,18 @@ func (f *allocFamily) threads() ([]bpf.AllocAllocThread, error) {
 	return readSlots[bpf.AllocAllocThread](f.objects.AllocThreads, slots)
 }
 
-// totals sums the figures of all threads.
+// totals is what was allocated so far: counted, or estimated where the probes were out for a
+// time.
 func (f *allocFamily) totals() (recording.AllocationTotals, error) {
+	if _, gaps := f.coverage.covered(monotonicNS()); !gaps {
+		return f.counted()
+	}
+	totals, _, err := f.estimate()
+	return totals, err
+}
+
+// counted sums the figures of all threads.
+func (f *allocFamily) counted() (recording.AllocationTotals, error) {
 	threads, err := f.threads()
 	var sum recording.AllocationTotals
 	for i := range threads {

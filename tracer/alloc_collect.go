@@ -19,8 +19,7 @@ func (f *allocFamily) collect(_ context.Context, rec *recording.Recording, names
 	if err != nil {
 		return err
 	}
-	now := monotonicNS()
-	covered, gaps := f.coverage.covered(now)
+	covered, gaps := f.coverage.covered(monotonicNS())
 	a := &recording.Allocation{
 		Threads: []recording.AllocationThread{}, Sizes: []recording.SizeClass{}, Sites: []recording.Site{},
 		Lifetimes: f.returns != bpf.AllocReturnsRETURNS_UNSEEN, FreeSizes: f.headers, Estimated: gaps,
@@ -41,7 +40,10 @@ func (f *allocFamily) collect(_ context.Context, rec *recording.Recording, names
 	if note := f.returnsNote(); note != "" {
 		rec.Notes = append(rec.Notes, note)
 	}
-	return nil
+	if !gaps {
+		return nil
+	}
+	return f.scale(rec)
 }
 
 // collectThreads fills totals and threads.

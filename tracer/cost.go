@@ -2,55 +2,118 @@ package tracer
 
 import (
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"sync"
 
+	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
+	"memtrace/tracer/calibrate"
 	"memtrace/tracer/recording"
 )
 
-// hitCostNS is what one hit of a probe on an emulated instruction costs the target, with
-// the work of the cheapest allocation program, until it is calibrated on the machine.
-const hitCostNS = 600
-
-// cost watches the processor time of the target, for the estimate of the slowdown.
+// cost keeps account of what the trace costs the target: its processor time, and the part
+// of it that the probes took. It is shared by the session, its governor and its families.
 type cost struct {
-	mutex   sync.Mutex
-	pid     int
-	startNS int64
-	lastNS  int64 // the newest that could be read: a process that has been reaped has none
-	ratedAt int64
-	rated   recording.AllocationTotals // at ratedAt
+	mutex      sync.Mutex
+	pid        int
+	calibrated calibrate.Costs
+	families   []*hitCost
+	statistics statisticsWindow
+	startNS    int64
+	looks      int
+	lastNS     int64 // the newest that could be read: a process that has been reaped has none
+	ratedAt    int64
+	rated      recording.AllocationTotals // at ratedAt
 }
 
-// begin notes where the target's processor time stands.
-func (c *cost) begin(pid int) {
+// spending is how much processor time the target has had since the trace began.
+type spending struct {
+	cpuNS    float64
+	probesNS float64   // the part that the probes took, an estimate
+	byFamily []float64 // of probesNS
+	hits     uint64
+}
+
+// ownNS is the target's own work.
+func (s spending) ownNS() float64 { return max(0, s.cpuNS-s.probesNS) }
+
+// add has the account kept of a family, whose programs these are.
+func (c *cost) add(f family, programs []*ebpf.Program) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	c.pid = pid
+	c.families = append(c.families, &hitCost{family: f, programs: programs})
+}
+
+// begin notes where the target's processor time stands, before any probe is in.
+func (c *cost) begin(pid int, calibrated calibrate.Costs) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.pid, c.calibrated = pid, calibrated
+	for _, f := range c.families {
+		f.hitNS = f.aroundNS(calibrated) + assumedProgramNS
+	}
 	c.ratedAt = monotonicNS()
-	if now, err := processCPU(pid); err == nil {
+	if now, err := processCPU(c.pid); err == nil {
 		c.startNS, c.lastNS = now, now
 	}
 }
 
-// sample looks at the target's processor time again.
-func (c *cost) sample() {
+// look reads the target's processor time and the hits.
+func (c *cost) look() (spending, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
+	c.looks++
+	for _, f := range c.families {
+		// Families that stay in need not be looked at as often: that costs a look at every thread.
+		if _, cycled := f.family.(cycled); !cycled && c.looks%5 != 0 {
+			continue
+		}
+		if err := f.look(); err != nil {
+			return spending{}, err
+		}
+	}
 	if now, err := processCPU(c.pid); err == nil {
 		c.lastNS = max(c.lastNS, now)
 	}
+	s := spending{cpuNS: float64(c.lastNS - c.startNS)}
+	for _, f := range c.families {
+		s.byFamily = append(s.byFamily, f.spentNS)
+		s.probesNS += f.spentNS
+		s.hits += f.hits
+	}
+	return s, nil
 }
 
-// spentNS is the target's processor time since begin.
-func (c *cost) spentNS() int64 {
+// beginStatistics has the programs' own time taken until endStatistics.
+func (c *cost) beginStatistics() error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	return c.lastNS - c.startNS
+	return c.statistics.begin(c.families)
+}
+
+func (c *cost) endStatistics() error {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.statistics.end(c.families, c.calibrated)
+}
+
+// hitNS is what a hit of the named family costs; 0 when it has no probes.
+func (c *cost) hitNS(name string) float64 {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	for _, f := range c.families {
+		if f.family.name() == name {
+			return f.hitNS
+		}
+	}
+	return 0
+}
+
+// close ends statistics that are still kept.
+func (c *cost) close() error {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.statistics.close()
 }
 
 // rates returns allocations and bytes a second since the call before, or since begin.
@@ -58,11 +121,11 @@ func (c *cost) rates(nowNS int64, sum recording.AllocationTotals) (allocs, bytes
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if seconds := float64(nowNS-c.ratedAt) / 1e9; c.ratedAt != 0 && seconds > 0 {
-		allocs = float64(sum.Allocs-c.rated.Allocs) / seconds
-		bytes = float64(sum.AllocBytes-c.rated.AllocBytes) / seconds
+		allocs = (float64(sum.Allocs) - float64(c.rated.Allocs)) / seconds
+		bytes = (float64(sum.AllocBytes) - float64(c.rated.AllocBytes)) / seconds
 	}
 	c.ratedAt, c.rated = nowNS, sum
-	return allocs, bytes
+	return max(0, allocs), max(0, bytes)
 }
 
 // processCPU reads a process's clock of processor time, all threads, those that have ended
@@ -74,56 +137,4 @@ func processCPU(pid int) (int64, error) {
 		return 0, fmt.Errorf("read the processor time of process %d: %w", pid, err)
 	}
 	return now.Nano(), nil
-}
-
-// estimate says what the trace has cost so far.
-func (s *Session) estimate() (recording.Overhead, error) {
-	o := recording.Overhead{AttachNS: s.attachNS, DutyCycle: 1, HitCostNS: hitCostNS, Coverage: map[string]float64{}}
-	for _, f := range s.families {
-		hits, err := f.hits()
-		if err != nil {
-			return o, err
-		}
-		o.ProbeHits += hits
-		if s.options.probes(f.name()) {
-			o.Coverage[f.name()] = 1
-		}
-		if f, ok := f.(*allocFamily); ok {
-			o.DutyCycle = f.coverage.share(monotonicNS())
-			o.Coverage[f.name()] = o.DutyCycle
-		}
-	}
-	o.ProbeTimeNS = int64(float64(o.ProbeHits) * o.HitCostNS)
-	own := s.cost.spentNS() - o.ProbeTimeNS
-	if own > 0 {
-		o.TargetSlowdown = float64(o.ProbeTimeNS) / float64(own)
-	} else if o.ProbeTimeNS > 0 {
-		o.TargetSlowdown = 1
-	}
-	if elapsed := s.elapsedNS(); elapsed > 0 {
-		o.WallSlowdown = float64(o.ProbeTimeNS) / float64(elapsed)
-	}
-	var usage unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err == nil {
-		o.OwnCPUNS = usage.Utime.Nano() + usage.Stime.Nano()
-	}
-	o.OwnRSSBytes = residentBytes()
-	return o, nil
-}
-
-// residentBytes is memtrace's own resident memory, 0 when unknown.
-func residentBytes() uint64 {
-	statm, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0
-	}
-	fields := strings.Fields(string(statm))
-	if len(fields) < 2 {
-		return 0
-	}
-	pages, err := strconv.ParseUint(fields[1], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return pages * uint64(os.Getpagesize())
 }

@@ -37,6 +37,14 @@ type freezer interface{ stop() error }
 // second, at a time in nanoseconds since the start.
 type ticker interface{ tick(atNS int64) error }
 
+// cycled is a family whose probes the governor takes out and puts in again: share is the
+// part of the trace during which they were in. slice is called every now and then while they
+// are in.
+type cycled interface {
+	share() float64
+	slice() error
+}
+
 // meter is a family that can say what was allocated so far.
 type meter interface {
 	totals() (recording.AllocationTotals, error)

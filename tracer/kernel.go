@@ -3,6 +3,7 @@ package tracer
 import (
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
@@ -22,6 +23,7 @@ type kernel struct {
 	unwind   *unwindTables
 	shared   map[string]*ebpf.Map // the same maps by name
 	cache    *btf.Cache
+	programs []*ebpf.Program // loaded since takePrograms
 }
 
 // capacity is how much the shared maps hold. What does not fit is counted as lost.
@@ -168,7 +170,29 @@ func (k *kernel) load(spec *ebpf.CollectionSpec, into any) error {
 	if err != nil {
 		return noPrivilege(fmt.Errorf("load the probes: %w", err))
 	}
+	k.programs = append(k.programs, programsIn(reflect.ValueOf(into).Elem())...)
 	return nil
+}
+
+// programsIn finds the programs that were assigned to the fields of a struct.
+func programsIn(objects reflect.Value) []*ebpf.Program {
+	var programs []*ebpf.Program
+	for i := range objects.NumField() {
+		field := objects.Field(i)
+		if field.Kind() == reflect.Struct {
+			programs = append(programs, programsIn(field)...)
+		} else if program, ok := field.Interface().(*ebpf.Program); ok && program != nil {
+			programs = append(programs, program)
+		}
+	}
+	return programs
+}
+
+// takePrograms returns the programs that were loaded since it was called last.
+func (k *kernel) takePrograms() []*ebpf.Program {
+	programs := k.programs
+	k.programs = nil
+	return programs
 }
 
 // losses reads what was lost so far, by kind.

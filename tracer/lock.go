@@ -132,6 +132,11 @@ func (f *lockFamily) pause() error {
 	return errors.Join(err, f.carry(now))
 }
 
+// share is the part of the trace during which the probes were in; what is counted needs no
+// slices.
+func (f *lockFamily) share() float64 { return f.coverage.share(monotonicNS()) }
+func (f *lockFamily) slice() error   { return nil }
+
 // stop takes the probes out for good.
 func (f *lockFamily) stop() error {
 	f.mutex.Lock()

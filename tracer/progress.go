@@ -38,7 +38,6 @@ func (s *Session) Progress() (Progress, error) {
 			p.Lost += count
 		}
 	}
-	s.cost.sample()
 	overhead, err := s.estimate()
 	p.Slowdown = overhead.TargetSlowdown
 	return p, err

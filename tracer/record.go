@@ -9,15 +9,12 @@ import (
 	"memtrace/tracer/recording"
 )
 
-// Record returns what the trace found. After the end of the trace it takes the probes out
-// first, so that the figures agree; before, it is a snapshot and the trace goes on.
+// Record returns what the trace found. After the end of the trace the probes are
+// out, so that the figures agree; before, it is a snapshot and the trace goes on.
 func (s *Session) Record(ctx context.Context) (*recording.Recording, error) {
-	if s.endedNS != 0 {
-		if err := s.stop(); err != nil {
-			return nil, err
-		}
+	if s.stopErr != nil {
+		return nil, s.stopErr
 	}
-	s.cost.sample()
 	if err := s.names.refresh(); err != nil {
 		return nil, err
 	}

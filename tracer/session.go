@@ -11,23 +11,28 @@ import (
 	"time"
 
 	"memtrace/symbolize"
+	"memtrace/tracer/calibrate"
 	"memtrace/tracer/target"
 )
 
 // Session is one trace of one process: Open, Attach, Wait, Record, Close.
 type Session struct {
-	options   Options
-	tracee    *tracee
-	kernel    *kernel
-	names     *names
-	families  []family
-	exit      *exitWatch
-	attachNS  int64 // how long attaching took
-	endedNS   int64 // when the trace ended, 0 while it runs
-	exited    bool
-	stopped   bool
-	cost      cost
-	publisher *Publisher // nil: nothing is published while the trace runs
+	options  Options
+	tracee   *tracee
+	kernel   *kernel
+	names    *names
+	families []family
+	exit     *exitWatch
+	attachNS int64 // how long attaching took
+	endedNS  int64 // when the trace ended, 0 while it runs
+	exited   bool
+	stopped  bool
+	stopErr  error // of the end: Record tells it
+	cost     cost
+	governor *governor
+	// calibrated delivers what a hit costs here, once.
+	calibrated chan calibrate.Costs
+	publisher  *Publisher // nil: nothing is published while the trace runs
 }
 
 // tickEvery is how often the course of the trace gets a point, and names and mappings are
@@ -46,7 +51,7 @@ func Open(ctx context.Context, options Options) (_ *Session, err error) {
 	if err := refuseNested(); err != nil {
 		return nil, err
 	}
-	s.tracee = &tracee{pid: options.PID, options: s.options}
+	s.tracee = &tracee{pid: options.PID, options: s.options, cost: &s.cost}
 	if s.tracee.target, err = target.Open(ctx, options.PID); err != nil {
 		return nil, err
 	}
@@ -61,17 +66,33 @@ func Open(ctx context.Context, options Options) (_ *Session, err error) {
 		return nil, err
 	}
 	s.names = newNames(s.kernel, s.tracee)
+	s.calibrate()
 	for _, f := range families(s.options) {
 		s.families = append(s.families, f)
 		if err := f.load(ctx, s.kernel, s.tracee); err != nil {
 			return nil, err
 		}
+		s.cost.add(f, s.kernel.takePrograms())
 	}
 	return s, nil
 }
 
+// calibrate finds out what a hit costs here, while the probes are loaded.
+func (s *Session) calibrate() {
+	features := s.kernel.features
+	s.calibrated = make(chan calibrate.Costs, 1)
+	go func() {
+		costs, err := calibrate.Measure(features)
+		if err != nil {
+			costs = calibrate.Fallback // a bound by rough costs is better than no trace
+		}
+		s.calibrated <- costs
+	}()
+}
+
 // Attach puts all probes in. The trace begins.
 func (s *Session) Attach(ctx context.Context) error {
+	s.cost.begin(s.tracee.pid, <-s.calibrated)
 	s.tracee.startedNS, s.tracee.started = monotonicNS(), time.Now()
 	for _, f := range s.families {
 		if err := f.attach(ctx); err != nil {
@@ -79,7 +100,7 @@ func (s *Session) Attach(ctx context.Context) error {
 		}
 	}
 	s.attachNS = monotonicNS() - s.tracee.startedNS
-	s.cost.begin(s.tracee.pid)
+	s.governor = startGovernor(&s.cost, s.families, s.options)
 	return nil
 }
 
@@ -122,7 +143,9 @@ func (s *Session) watch(ctx context.Context) error {
 
 // end notes when the trace ended, and takes in what was mapped last.
 func (s *Session) end(exited bool) {
+	s.governor.stop()
 	s.endedNS, s.exited = monotonicNS(), exited
+	s.stopErr = s.stop()
 	// Without the newest mappings some frames lack their names; the trace stands.
 	_, _ = s.refreshMappings()
 }
@@ -141,7 +164,9 @@ func (s *Session) tick() (replaced bool, err error) {
 	if replaced, err = s.refreshMappings(); err != nil || replaced {
 		return replaced, err
 	}
-	s.cost.sample()
+	if err := s.governor.failed(); err != nil {
+		return false, err
+	}
 	return false, s.names.refresh()
 }
 
@@ -181,6 +206,8 @@ func (s *Session) stop() error {
 // Close takes all probes out and lets go of the target. It may be called at any time.
 func (s *Session) Close() error {
 	var errs []error
+	s.governor.stop()
+	errs = append(errs, s.cost.close())
 	for _, f := range slices.Backward(s.families) {
 		errs = append(errs, f.close())
 	}

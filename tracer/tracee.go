@@ -17,6 +17,7 @@ type tracee struct {
 	symbols *symbolize.Symbolizer
 	buildID string   // of the executable
 	memory  *mmapLog // the memory calls, nil where nobody follows them
+	cost    *cost    // what the trace costs, and the target's own processor time
 	// startedNS is when the trace began, on the clock that bpf_ktime_get_ns reads: the zero
 	// of all times in the recording. It is set before any probe is attached.
 	startedNS int64

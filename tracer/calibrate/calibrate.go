@@ -21,6 +21,8 @@ import (
 type Costs struct {
 	EntryNS   float64 // a probe at an emulated instruction
 	SessionNS float64 // the same in a session that does not want the return; 0 without sessions
+	// ReturnNS is what the return of a call takes in addition, where it is probed.
+	ReturnNS float64
 	// StatisticsNS is what the kernel's statistics report as the time of an empty program:
 	// the part of every reported time that is their own.
 	StatisticsNS float64
@@ -28,7 +30,7 @@ type Costs struct {
 
 // Fallback is what is assumed where nothing can be measured: the costs in a virtual machine
 // on Linux 6.18.
-var Fallback = Costs{EntryNS: 550, SessionNS: 580, StatisticsNS: 25}
+var Fallback = Costs{EntryNS: 550, SessionNS: 580, ReturnNS: 500, StatisticsNS: 25}
 
 // bursts is how many times the program passes the probe callsInBurst times; the fastest
 // counts, because other work on the machine can only add.
@@ -45,27 +47,37 @@ func Measure(features probe.Features) (costs Costs, err error) {
 	if err != nil {
 		return Costs{}, fmt.Errorf("calibrate the cost of a probe: %w", err)
 	}
-	if costs.EntryNS, costs.StatisticsNS, err = p.withProbe(features, probe.Entry); err != nil {
+	measure := func(kind probe.Kind, result int32, cost *float64, less float64) {
+		if err == nil {
+			*cost, costs.StatisticsNS, err = p.withProbe(features, kind, result)
+			*cost = max(0, *cost-less)
+		}
+	}
+	if !features.Session {
+		measure(probe.Return, noReturn, &costs.ReturnNS, untraced)
+	} else {
+		measure(probe.Session, noReturn, &costs.SessionNS, untraced)
+		measure(probe.Session, wantReturn, &costs.ReturnNS, untraced+costs.SessionNS)
+	}
+	measure(probe.Entry, noReturn, &costs.EntryNS, untraced)
+	if err != nil {
 		return Costs{}, fmt.Errorf("calibrate the cost of a probe: %w", err)
 	}
-	costs.EntryNS = max(0, costs.EntryNS-untraced)
-	if !features.Session {
-		return costs, nil
-	}
-	if costs.SessionNS, _, err = p.withProbe(features, probe.Session); err != nil {
-		return Costs{}, fmt.Errorf("calibrate the cost of a session: %w", err)
-	}
-	costs.SessionNS = max(0, costs.SessionNS-untraced)
 	return costs, nil
 }
 
+// What an empty program returns. Sessions read it.
+const (
+	wantReturn = 0
+	noReturn   = 1
+)
+
 // withProbe measures a call that passes an empty program, and what the kernel's statistics
 // say of that program.
-func (p *pacer) withProbe(features probe.Features, kind probe.Kind) (callNS, statisticsNS float64, err error) {
-	const noReturn = 1 // read by sessions only
+func (p *pacer) withProbe(features probe.Features, kind probe.Kind, result int32) (callNS, statisticsNS float64, err error) {
 	empty, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: "memtrace_empty", Type: ebpf.Kprobe, AttachType: features.AttachType(kind), License: "GPL",
-		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, noReturn), asm.Return()},
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, result), asm.Return()},
 	})
 	if err != nil {
 		return 0, 0, fmt.Errorf("load an empty program: %w", err)

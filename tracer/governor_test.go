@@ -1,0 +1,60 @@
+package tracer
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"memtrace/internal/workload"
+)
+
+// steadyCounts is what the workload steady.c tells.
+type steadyCounts struct{ pairs, bytes, ns uint64 }
+
+func askSteady(t testing.TB, p *workload.Process) (c steadyCounts) {
+	t.Helper()
+	p.Say(t, "tell")
+	if _, err := fmt.Sscanf(p.Expect(t, "pairs "), "%d bytes %d ns %d", &c.pairs, &c.bytes, &c.ns); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestBound: a target that allocates a million times a second is traced only now and then,
+// and what is told of the whole trace is what the target did.
+func TestBound(t *testing.T) {
+	p := workload.Start(t, workload.Build(t, "steady.c", "-fno-builtin"))
+	p.Expect(t, "ready")
+	s := startSession(t, Options{PID: p.PID(), Probes: []string{"alloc"}, Round: "none", MaxOverhead: 0.1})
+	before := askSteady(t, p)
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
+	defer cancel()
+	if err := s.Wait(ctx); err != nil {
+		t.Fatal(err)
+	}
+	after := askSteady(t, p)
+	rec, err := s.Record(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := rec.Allocation
+	t.Logf("overhead %+v; rate %.0f/s; relative error %.3f", rec.Overhead, float64(after.pairs-before.pairs)/float64(after.ns-before.ns)*1e9, a.RelativeError)
+	if c := rec.Overhead.Coverage["alloc"]; c <= 0 || c > 0.8 {
+		t.Errorf("the probes were in for %.3f of the time", c)
+	}
+	if !a.Estimated || a.Lifetimes || a.RelativeError <= 0 || len(rec.Notes) == 0 {
+		t.Errorf("estimated %v, lifetimes %v, error %v, notes %q", a.Estimated, a.Lifetimes, a.RelativeError, rec.Notes)
+	}
+	told := float64(after.pairs - before.pairs)
+	t.Logf("allocs %d told %.0f (%.3f) frees %d", a.Totals.Allocs, told, float64(a.Totals.Allocs)/told, a.Totals.Frees)
+	if ratio := float64(a.Totals.Allocs) / told; ratio < 0.8 || ratio > 1.25 {
+		t.Errorf("%d allocations, the workload made %.0f", a.Totals.Allocs, told)
+	}
+	want := []string{"often", "sometimes", "seldom"}
+	for i, name := range want {
+		if i >= len(a.Sites) || a.Sites[i].Stack[0].Function != name && a.Sites[i].Stack[1].Function != name {
+			t.Fatalf("site %d is not in %s: %+v", i, name, a.Sites)
+		}
+	}
+}

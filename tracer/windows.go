@@ -1,0 +1,184 @@
+package tracer
+
+import (
+	"math"
+	"sync"
+
+	"memtrace/tracer/recording"
+)
+
+// windows makes totals of the whole trace from what was counted while the probes were in.
+//
+// What a target does is taken to keep step with its own processor time, which is known at all
+// times: probes slow it down while they are in, and a target that sleeps does nothing. Each
+// gap between two windows is filled at the rate, by own processor time, of the end of the
+// window before and the beginning of the one after, because the governor ends a window just
+// when much happens.
+type windows struct {
+	mutex   sync.Mutex
+	in      bool
+	at      figure // of the last call
+	tail    []figure
+	tailSum figure
+	head    figure // of the window that is open
+	before  figure // the tail of the window before the last gap
+	gapNS   float64
+	counted figure // in windows
+	filled  figure // estimates of finished gaps
+	squares float64
+	probes  float64 // time of probes in windows, for the error of own times
+	spent   float64 // time of probes at the last call
+	told    figure  // the newest totals: they never shrink
+	endNS   float64 // the target's own time when the trace ended; 0 while it runs
+}
+
+// figure is counts over a piece of own processor time.
+type figure struct {
+	ownNS  float64
+	counts [totalsCount]float64
+}
+
+// edgeNS is how much own processor time at the edge of a window tells the rate of a gap.
+const edgeNS = 40e6
+
+// costError is how far off the calibrated cost of a hit may be, as a fraction.
+const costError = 0.05
+
+// open begins a window. The counts of at do not grow between close and open.
+func (w *windows) open(at figure, probesNS float64) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if w.in {
+		return
+	}
+	w.gapNS = max(0, at.ownNS-w.at.ownNS)
+	w.before = w.tailSum
+	w.at, w.in, w.spent = at, true, probesNS
+	w.tail, w.tailSum, w.head = nil, figure{}, figure{}
+}
+
+// slice takes in what was counted since the last call.
+func (w *windows) slice(at figure, probesNS float64) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if !w.in {
+		return
+	}
+	piece := at.minus(w.at)
+	w.at = at
+	w.probes += max(0, probesNS-w.spent)
+	w.spent = probesNS
+	w.counted = w.counted.plus(piece)
+	if w.head.ownNS < edgeNS {
+		w.head = w.head.plus(piece)
+	}
+	w.tail = append(w.tail, piece)
+	w.tailSum = w.tailSum.plus(piece)
+	for len(w.tail) > 1 && w.tailSum.ownNS-w.tail[0].ownNS >= edgeNS {
+		w.tailSum = w.tailSum.minus(w.tail[0])
+		w.tail = w.tail[1:]
+	}
+}
+
+// close ends the window, after a last slice, and fills the gap before it.
+func (w *windows) close() {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if !w.in {
+		return
+	}
+	w.in = false
+	gap, square := w.gap()
+	w.filled = w.filled.plus(gap)
+	w.squares += square
+	w.gapNS = 0
+}
+
+// finish ends the trace.
+func (w *windows) finish(ownNS float64) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.endNS = ownNS
+}
+
+// gap is what the gap before the current window holds, and the square of its error in calls.
+func (w *windows) gap() (figure, float64) {
+	around := w.before.plus(w.head)
+	if w.gapNS == 0 || around.ownNS <= 0 {
+		return figure{ownNS: w.gapNS}, 0
+	}
+	// How far the two sides are from their common rate tells how much it may be off.
+	apart := w.before.counts[0] - around.counts[0]*w.before.ownNS/around.ownNS
+	error := math.Sqrt2 * apart * w.gapNS / around.ownNS
+	return around.times(w.gapNS / around.ownNS), error * error
+}
+
+// totals estimates the whole trace up to a moment, and the half width of the 95 % confidence
+// interval of the calls, as a fraction.
+func (w *windows) totals(nowOwnNS float64) (recording.AllocationTotals, float64) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if w.endNS > 0 {
+		nowOwnNS = w.endNS
+	}
+	filled, squares := w.filled, w.squares
+	last := figure{ownNS: max(0, nowOwnNS-w.at.ownNS)}
+	if w.in {
+		gap, square := w.gap()
+		filled, squares = filled.plus(gap), squares+square
+	} else if w.tailSum.ownNS > 0 {
+		last = w.tailSum.times(last.ownNS / w.tailSum.ownNS)
+		filled = filled.plus(last)
+	}
+	all := w.counted.plus(filled)
+	for i := range all.counts {
+		all.counts[i] = max(all.counts[i], w.told.counts[i])
+	}
+	w.told = all
+	if all.counts[0] <= 0 {
+		return all.totals(), 0
+	}
+	const width = 1.96
+	systematic := 0.0
+	if w.counted.ownNS > 0 {
+		systematic = costError * w.probes / w.counted.ownNS * filled.counts[0]
+	}
+	return all.totals(), width * math.Sqrt(squares+systematic*systematic) / all.counts[0]
+}
+
+func (f figure) plus(g figure) figure {
+	f.ownNS += g.ownNS
+	for i := range f.counts {
+		f.counts[i] += g.counts[i]
+	}
+	return f
+}
+
+func (f figure) minus(g figure) figure { return f.plus(g.times(-1)) }
+
+func (f figure) times(factor float64) figure {
+	f.ownNS *= factor
+	for i := range f.counts {
+		f.counts[i] *= factor
+	}
+	return f
+}
+
+// totalsCount is how many figures the totals are.
+const totalsCount = 7
+
+// figureOf takes the totals apart; the number of calls that make blocks comes first.
+func figureOf(ownNS float64, t recording.AllocationTotals) figure {
+	f := figure{ownNS: ownNS}
+	for i, n := range []uint64{t.Allocs, t.AllocBytes, t.Frees, t.FreeBytes, t.Reallocs, t.ReallocBytes, t.Failed} {
+		f.counts[i] = float64(n)
+	}
+	return f
+}
+
+func (f figure) totals() recording.AllocationTotals {
+	n := func(i int) uint64 { return uint64(max(0, math.Round(f.counts[i]))) }
+	return recording.AllocationTotals{
+		Allocs: n(0), AllocBytes: n(1), Frees: n(2), FreeBytes: n(3), Reallocs: n(4), ReallocBytes: n(5), Failed: n(6),
+	}
+}
