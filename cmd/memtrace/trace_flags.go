@@ -129,6 +129,9 @@ func (t *traceFlags) check(flags *pflag.FlagSet) error {
 	if t.options.Duration > 0 && t.options.Duration < time.Millisecond {
 		return usageError("--duration %v: want at least 1ms", t.options.Duration)
 	}
+	if t.options.Exact && flags.Changed("max-overhead") && t.options.MaxOverhead > 0 {
+		return usageError("--exact takes every call: it cannot hold to --max-overhead; leave one of them out")
+	}
 	if t.options.Top < 1 {
 		return usageError("--top %d: want at least 1", t.options.Top)
 	}

@@ -6,8 +6,8 @@ package calibrate
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -32,9 +32,9 @@ type Costs struct {
 // on Linux 6.18.
 var Fallback = Costs{EntryNS: 550, SessionNS: 580, ReturnNS: 500, StatisticsNS: 25}
 
-// bursts is how many times the program passes the probe callsInBurst times; the fastest
-// counts, because other work on the machine can only add.
-const bursts = 6
+// bursts is how many times the program passes the probe callsInBurst times. The middle one
+// counts: the target, too, shares the machine with what else runs on it.
+const bursts = 7
 
 // Measure starts the program, measures, and ends it.
 func Measure(features probe.Features) (costs Costs, err error) {
@@ -43,7 +43,7 @@ func Measure(features probe.Features) (costs Costs, err error) {
 		return Costs{}, fmt.Errorf("calibrate the cost of a probe: %w", err)
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
-	untraced, err := p.fastest()
+	untraced, err := p.middle()
 	if err != nil {
 		return Costs{}, fmt.Errorf("calibrate the cost of a probe: %w", err)
 	}
@@ -89,7 +89,7 @@ func (p *pacer) withProbe(features probe.Features, kind probe.Kind, result int32
 	}
 	// A link's end waits for the kernel's grace period, which nothing here needs.
 	defer func() { go links.Close() }()
-	if callNS, err = p.fastest(); err != nil {
+	if callNS, err = p.middle(); err != nil {
 		return 0, 0, err
 	}
 	statisticsNS, err = p.statistics(empty)
@@ -114,17 +114,18 @@ func (p *pacer) statistics(empty *ebpf.Program) (float64, error) {
 	return float64(stats.Runtime.Nanoseconds()) / float64(stats.RunCount), nil
 }
 
-// fastest is the time of a call in the fastest of a few bursts, in nanoseconds.
-func (p *pacer) fastest() (float64, error) {
-	best := math.Inf(1)
+// middle is the time of a call in the middle one of a few bursts, in nanoseconds.
+func (p *pacer) middle() (float64, error) {
+	var times []float64
 	for range bursts {
 		spent, err := p.burst()
 		if err != nil {
 			return 0, err
 		}
-		best = min(best, float64(spent)/callsInBurst)
+		times = append(times, float64(spent)/callsInBurst)
 	}
-	return best, nil
+	slices.Sort(times)
+	return times[len(times)/2], nil
 }
 
 // burst has the program pass the probe, and returns the processor time that it took.
