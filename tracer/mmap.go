@@ -110,8 +110,9 @@ func (f *mmapFamily) attach(context.Context) error {
 		}
 		f.links = append(f.links, enter)
 	}
-	f.done = make(chan struct{})
-	f.running.Go(f.follow)
+	done := make(chan struct{})
+	f.done = done
+	f.running.Go(func() { f.follow(done) })
 	return nil
 }
 
@@ -123,13 +124,13 @@ func missingTracepoint(call string, err error) error {
 	return noPrivilege(fmt.Errorf("attach to the system call %s: %w", call, err))
 }
 
-// follow reads the log until the family stops.
-func (f *mmapFamily) follow() {
+// follow reads the log until done is closed.
+func (f *mmapFamily) follow(done <-chan struct{}) {
 	ticks := time.NewTicker(drainMmapEvery)
 	defer ticks.Stop()
 	for {
 		select {
-		case <-f.done:
+		case <-done:
 			return
 		case <-ticks.C:
 			if err := f.log.drain(); err != nil {
@@ -167,13 +168,17 @@ func (f *mmapFamily) tick(int64) error {
 
 // stop takes the probes out for good and reads the rest of the log.
 func (f *mmapFamily) stop() error {
-	err := f.detach()
+	f.endFollowing()
+	return errors.Join(f.detach(), f.failed, f.log.drain())
+}
+
+// endFollowing ends the goroutine that reads the log.
+func (f *mmapFamily) endFollowing() {
 	if f.done != nil {
 		close(f.done)
 		f.done = nil
 	}
 	f.running.Wait()
-	return errors.Join(err, f.failed, f.log.drain())
 }
 
 func (f *mmapFamily) detach() error {
@@ -211,12 +216,8 @@ func (f *mmapFamily) collect(ctx context.Context, rec *recording.Recording, name
 }
 
 func (f *mmapFamily) close() error {
+	f.endFollowing()
 	err := f.detach()
-	if f.done != nil {
-		close(f.done)
-		f.done = nil
-	}
-	f.running.Wait()
 	if f.log != nil {
 		err = errors.Join(err, f.log.close())
 	}
