@@ -297,9 +297,10 @@ func (s sender) locks(l *recording.Locks) {
 	}
 	byName := map[string]*sums{}
 	for i, lock := range l.Locks {
-		name := printable(lock.Name)
-		if name == "" || i >= mostLockSeries {
-			name = lock.Kind
+		// The kind comes first, so that rules can leave out what threads wait on for work.
+		name := lock.Kind
+		if lock.Name != "" && i < mostLockSeries {
+			name += " " + printable(lock.Name)
 		}
 		sum := byName[name]
 		if sum == nil {
