@@ -42,10 +42,13 @@ func foldedStack(s weighedStack) string {
 	if s.entry != "" {
 		frames = append(frames, foldedFrame(s.entry))
 	}
+	if len(frames) == 0 {
+		return "[no stack]"
+	}
 	return strings.Join(frames, ";")
 }
 
-// foldedFrame keeps a name on its line and in its frame: semicolons part frames.
+// foldedFrame keeps a name printable, on its line and in its frame: semicolons part frames.
 func foldedFrame(name string) string {
-	return strings.NewReplacer(";", ":", "\n", " ", "\r", " ").Replace(name)
+	return strings.ReplaceAll(printable(name), ";", ":")
 }

@@ -88,12 +88,17 @@ func sites(weight func(*recording.Site) uint64) func(*recording.Recording) ([]we
 	}
 }
 
+// lockWaits weighs the places where threads waited for each other; waiting for work (a
+// condition variable, a join) is idleness and would hide them.
 func lockWaits(rec *recording.Recording) ([]weighedStack, bool) {
 	if rec.Locks == nil {
 		return nil, false
 	}
 	var all []weighedStack
 	for _, lock := range rec.Locks.Locks {
+		if lock.Parked() {
+			continue
+		}
 		for _, waiter := range lock.Waiters {
 			all = append(all, weighedStack{"", waiter.Stack, uint64(max(0, waiter.WaitNS)), waiter.Waits})
 		}

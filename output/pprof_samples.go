@@ -34,13 +34,16 @@ func atLeastOne(count, bytes uint64) uint64 {
 	return count
 }
 
-// locks adds the places where threads slept.
+// locks adds the places where threads waited for each other, as lockWaits has them.
 func (b *profileBuilder) locks(l *recording.Locks) {
 	if l == nil {
 		return
 	}
 	for i := range l.Locks {
 		lock := &l.Locks[i]
+		if lock.Parked() {
+			continue
+		}
 		for _, w := range lock.Waiters {
 			waited := uint64(max(0, w.WaitNS))
 			b.add(w.Stack, values{contentions: atLeastOne(w.Waits, waited), delay: waited},
