@@ -41,9 +41,12 @@ func (f *File) Markers() ([]Marker, error) {
 	if section := f.Section(markerBase); section != nil {
 		base = section.Addr
 	}
-	var markers []Marker
+	return f.markersIn(data, f.Header().ByteOrder, base), nil
+}
+
+// markersIn reads the notes; base is where the section lies that moves with the code.
+func (f *File) markersIn(data []byte, order binary.ByteOrder, base uint64) (markers []Marker) {
 	for len(data) >= noteHeader {
-		order := f.Header().ByteOrder
 		owner, size, kind := order.Uint32(data), order.Uint32(data[4:]), order.Uint32(data[8:])
 		data = data[noteHeader:]
 		nameEnd, end := aligned(owner), aligned(owner)+aligned(size)
@@ -57,7 +60,7 @@ func (f *File) Markers() ([]Marker, error) {
 		}
 		data = data[end:]
 	}
-	return markers, nil
+	return markers
 }
 
 // aligned is the space that so many bytes take in a note.
