@@ -21,7 +21,7 @@ type rule struct {
 var rules = []rule{
 	{"pthread_mutex_", "mutex"}, {"__pthread_mutex_", "mutex"}, {"___pthread_mutex_", "mutex"}, {"__GI___pthread_mutex_", "mutex"}, {"mtx_", "mutex"},
 	{"lll_", ""}, {"__lll_lock", ""}, {"__lll_trylock", ""}, {"__lll_unlock", ""}, {"__lll_timedlock", ""}, {"__old_", ""}, {"__GI_", ""},
-	{"pthread_cond_", "condvar"}, {"__pthread_cond_", "condvar"}, {"___pthread_cond_", "condvar"}, {"cnd_", "condvar"},
+	{"pthread_cond_", "condvar"}, {"__pthread_cond_", "condvar"}, {"___pthread_cond_", "condvar"}, {"__condvar_", "condvar"}, {"cnd_", "condvar"},
 	{"pthread_rwlock_", "rwlock"}, {"__pthread_rwlock_", "rwlock"}, {"___pthread_rwlock_", "rwlock"},
 	{"sem_", "semaphore"}, {"__new_sem_", "semaphore"}, {"__old_sem_", "semaphore"}, {"do_futex_wait", "semaphore"},
 	{"pthread_join", "join"}, {"__pthread_join", "join"}, {"__pthread_clockjoin", "join"}, {"___pthread_join", "join"},
