@@ -3,7 +3,6 @@ package output
 import (
 	"io"
 	"math"
-	"path"
 
 	"github.com/google/pprof/profile"
 
@@ -140,21 +139,23 @@ type values map[string]uint64
 type labels map[string]string
 
 // add adds a sample; one without values or without a stack is left out.
-func (b *profileBuilder) add(stack recording.Stack, v values, l labels) {
-	sample := &profile.Sample{Value: make([]int64, len(b.profile.SampleType)), Label: map[string][]string{}}
+func (b *profileBuilder) add(at profilePlace, v values, l labels) {
 	some := false
 	for name, value := range v {
-		if at, present := b.types[name]; present {
-			sample.Value[at] = signed(value)
-			some = some || value > 0
-		}
+		_, present := b.types[name]
+		some = some || present && value > 0
 	}
-	if !some || len(stack) == 0 {
+	if !some || len(at.locations) == 0 {
 		return
 	}
-	sample.Location = b.stack(stack)
-	if module := stack[0].Module; module != "" {
-		sample.Label["module"] = []string{printable(path.Base(module))}
+	sample := &profile.Sample{Location: at.locations, Value: make([]int64, len(b.profile.SampleType)), Label: map[string][]string{}}
+	for name, value := range v {
+		if i, present := b.types[name]; present {
+			sample.Value[i] = signed(value)
+		}
+	}
+	if at.module != "" {
+		sample.Label["module"] = []string{at.module}
 	}
 	for key, text := range l {
 		if text != "" {

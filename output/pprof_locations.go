@@ -1,6 +1,7 @@
 package output
 
 import (
+	"path"
 	"slices"
 
 	"github.com/google/pprof/profile"
@@ -8,10 +9,19 @@ import (
 	"memtrace/tracer/recording"
 )
 
-// stack turns a stack into locations, leaf first. Frames inlined into one function share
-// the location of that function.
-func (b *profileBuilder) stack(stack recording.Stack) []*profile.Location {
-	var locations []*profile.Location
+// profilePlace is a stack as the profile has it, for all samples that are taken there.
+type profilePlace struct {
+	locations []*profile.Location // leaf first
+	module    string              // of the leaf
+}
+
+// place turns a stack into locations. Frames inlined into one function share the location of
+// that function.
+func (b *profileBuilder) place(stack recording.Stack) profilePlace {
+	if len(stack) == 0 {
+		return profilePlace{}
+	}
+	locations := make([]*profile.Location, 0, len(stack))
 	for from := 0; from < len(stack); {
 		to := from
 		for to < len(stack)-1 && stack[to].Inlined {
@@ -20,21 +30,26 @@ func (b *profileBuilder) stack(stack recording.Stack) []*profile.Location {
 		locations = append(locations, b.location(stack[from:to+1]))
 		from = to + 1
 	}
-	return locations
+	place := profilePlace{locations: locations}
+	if module := stack[0].Module; module != "" {
+		place.module = printable(path.Base(module))
+	}
+	return place
 }
 
 // location returns the location of frames at one address, the innermost first.
 func (b *profileBuilder) location(frames []recording.Frame) *profile.Location {
 	leaf := frames[0]
 	key := locationKey{moduleKey{printable(leaf.Module), leaf.BuildID}, leaf.Address, frameName(leaf), leaf.Line}
-	lines := make([]profile.Line, len(frames))
-	for i, f := range frames {
-		lines[i] = profile.Line{Function: b.function(f), Line: int64(max(0, f.Line))}
-	}
+	isLine := func(line profile.Line, f recording.Frame) bool { return line == b.line(f) }
 	for _, known := range b.locations[key] {
-		if slices.Equal(known.Line, lines) {
+		if slices.EqualFunc(known.Line, frames, isLine) {
 			return known
 		}
+	}
+	lines := make([]profile.Line, len(frames))
+	for i, f := range frames {
+		lines[i] = b.line(f)
 	}
 	location := &profile.Location{
 		ID:      uint64(len(b.profile.Location)) + 1,
@@ -48,6 +63,10 @@ func (b *profileBuilder) location(frames []recording.Frame) *profile.Location {
 	b.locations[key] = append(b.locations[key], location)
 	b.profile.Location = append(b.profile.Location, location)
 	return location
+}
+
+func (b *profileBuilder) line(f recording.Frame) profile.Line {
+	return profile.Line{Function: b.function(f), Line: int64(max(0, f.Line))}
 }
 
 func (b *profileBuilder) function(f recording.Frame) *profile.Function {

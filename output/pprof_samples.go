@@ -12,13 +12,14 @@ func (b *profileBuilder) allocations(a *recording.Allocation) {
 	}
 	for i := range a.Sites {
 		s := &a.Sites[i]
+		at := b.place(s.Stack)
 		allocs, bytes := atLeastOne(s.Allocs, s.AllocBytes), s.AllocBytes
 		for _, t := range s.Threads {
 			threadAllocs, threadBytes := min(atLeastOne(t.Allocs, t.AllocBytes), allocs), min(t.AllocBytes, bytes)
 			allocs, bytes = allocs-threadAllocs, bytes-threadBytes
-			b.add(s.Stack, values{allocObjects: threadAllocs, allocSpace: threadBytes}, labels{"thread": t.Name, "entry": s.Entry})
+			b.add(at, values{allocObjects: threadAllocs, allocSpace: threadBytes}, labels{"thread": t.Name, "entry": s.Entry})
 		}
-		b.add(s.Stack, values{
+		b.add(at, values{
 			allocObjects: atLeastOne(allocs, bytes), allocSpace: bytes,
 			inuseObjects: atLeastOne(s.LiveBlocks, s.LiveBytes), inuseSpace: s.LiveBytes,
 			roundSpace: roundBytes(s),
@@ -46,7 +47,7 @@ func (b *profileBuilder) locks(l *recording.Locks) {
 		}
 		for _, w := range lock.Waiters {
 			waited := uint64(max(0, w.WaitNS))
-			b.add(w.Stack, values{contentions: atLeastOne(w.Waits, waited), delay: waited},
+			b.add(b.place(w.Stack), values{contentions: atLeastOne(w.Waits, waited), delay: waited},
 				labels{"lock": lockName(*lock), "kind": lock.Kind})
 		}
 	}
@@ -58,7 +59,7 @@ func (b *profileBuilder) arenas(a *recording.Arenas) {
 		return
 	}
 	for _, event := range a.Created {
-		b.add(event.Stack, values{arenasCreatedType: 1}, labels{"thread": event.Thread, "cause": event.Cause})
+		b.add(b.place(event.Stack), values{arenasCreatedType: 1}, labels{"thread": event.Thread, "cause": event.Cause})
 	}
 }
 
@@ -68,6 +69,6 @@ func (b *profileBuilder) mappings(m *recording.Mmap) {
 		return
 	}
 	for _, s := range m.Sites {
-		b.add(s.Stack, values{mmapObjects: atLeastOne(s.Maps, s.MappedBytes), mmapSpace: s.MappedBytes}, nil)
+		b.add(b.place(s.Stack), values{mmapObjects: atLeastOne(s.Maps, s.MappedBytes), mmapSpace: s.MappedBytes}, nil)
 	}
 }
