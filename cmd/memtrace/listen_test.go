@@ -2,8 +2,7 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"io"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,32 +13,27 @@ import (
 func TestListenWhileTracing(t *testing.T) {
 	pid, _ := churn(t)
 	address := freeAddress(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	var report bytes.Buffer
-	e := &environment{stdout: &report, stderr: io.Discard}
-	ended := make(chan int, 1)
-	go func() {
-		ended <- e.run(ctx, []string{"--pid", strconv.Itoa(pid), "--probes", "alloc", "-q", "--listen", address})
-	}()
-	eventually(t, "the trace serves what it has counted", func() bool {
-		return strings.Contains(get(t, "http://"+address+"/metrics"), `memtrace_allocs_total{comm="churn"`)
+	var report, words bytes.Buffer
+	command := memtrace(t, "--pid", strconv.Itoa(pid), "-q", "--listen", address)
+	command.Stdout, command.Stderr = &report, &words
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { command.Process.Kill() })
+	eventually(t, "the trace serves what it has counted, and the heap", func() bool {
+		metrics := get(t, "http://"+address+"/metrics")
+		return strings.Contains(metrics, `memtrace_allocs_total{comm="churn"`) && strings.Contains(metrics, "memtrace_heap_live_bytes")
 	})
-	cancel()
-	if status := <-ended; status != 0 || !strings.Contains(report.String(), "new blocks") {
-		t.Errorf("status %d, report %q", status, report.String())
+	if err := command.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Wait(); err != nil || !strings.Contains(report.String(), "new blocks") {
+		t.Errorf("%v, report %q, it says %q", err, report.String(), words.String())
 	}
 }
 
 // TestListenRefused gives an address that cannot be listened on.
 func TestListenRefused(t *testing.T) {
 	pid, _ := churn(t)
-	var words bytes.Buffer
-	e := &environment{stdout: io.Discard, stderr: &words}
-	if status := e.run(context.Background(), []string{"--pid", strconv.Itoa(pid), "-q", "--listen", "127.0.0.1:port"}); status != statusFailed {
-		t.Errorf("status %d", status)
-	}
-	if !strings.Contains(words.String(), "--listen") {
-		t.Errorf("it says %q", words.String())
-	}
+	oneLine(t, run(t, memtrace(t, "--pid", strconv.Itoa(pid), "-q", "--listen", "127.0.0.1:port")), statusFailed, "--listen")
 }
