@@ -125,7 +125,8 @@ func checkTrim(t *testing.T, a *recording.Arenas, tid, returned int) {
 		t.Fatalf("%d trims, want 1", len(a.Trims))
 	}
 	trim := a.Trims[0]
-	const least = 8191 * 4096
+	// Before Linux 6.2 each thread keeps up to 64 pages of each kind to itself before it tells.
+	const least = 8191*4096 - 3*64*4096
 	if trim.TID != tid || trim.Returned != (returned == 1) || trim.DurationNS <= 0 || trim.Stack[0].Function != "trim_holes" {
 		t.Errorf("trim %+v, want of thread %d", trim, tid)
 	}

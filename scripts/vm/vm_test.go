@@ -19,7 +19,7 @@ const bootTimeout = 9 * time.Minute
 // suites are the packages whose tests run in the machines, and which of their tests: those
 // that need no compiler and no other program there.
 var suites = []struct{ name, tests string }{
-	{"tracer", "TestExactCounts/8_threads|TestAllProbes|TestSampledCounts|TestIdentities|TestTwoSessions|TestConfinedProcess|TestHeldProcesses|TestStackThroughProbedReturn|TestFutexCounts/exact_true"},
+	{"tracer", "TestExactCounts/8_threads|TestAllProbes|TestArenas|TestMemoryCalls|TestSampledCounts|TestIdentities|TestTwoSessions|TestConfinedProcess|TestHeldProcesses|TestStackThroughProbedReturn|TestFutexCounts/exact_true"},
 	{"tracer/probe", "TestAttachCountsAllThreads|TestReturnProbe|TestTargetExits|TestNothingRemains"},
 	{"tracer/heap", "TestSnapshotEqualsMallinfo/^(holes|fast_bins|thread_arenas|mmapped_chunks|drift)$"},
 	{"cmd/memtrace", "TestDoctorOn|TestFirstAllocation|TestDurationEndsTheCommand|TestHeapCommand"},
@@ -38,6 +38,8 @@ var programs = []struct {
 	{"calls.c", []string{"-fomit-frame-pointer"}},
 	{"confined.c", nil},
 	{"calls.c", nil},
+	{"arenas.c", nil},
+	{"maps.c", nil},
 	{"heapshape.c", nil},
 	{"ticker.c", nil},
 	{"firstalloc.c", []string{"-Wl,-z,lazy"}},
