@@ -147,6 +147,15 @@ func flameOf(rec *recording.Recording, measure string) (root *flameNode, unit st
 	return tree.finish(), unit, nil
 }
 
+// diffTree makes the flame graph of a comparison, in bytes a second.
+func diffTree(c *recording.Comparison) *flameNode {
+	tree := newFlameTree()
+	for _, s := range c.Stacks {
+		tree.add(s.Entry, s.Stack, s.Before, s.After, 0)
+	}
+	return tree.finish()
+}
+
 // weightText writes a weight in its measure's unit.
 func weightText(weight float64, unit string) string {
 	switch unit {

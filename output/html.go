@@ -34,11 +34,15 @@ func (p htmlPage) HasSites() bool {
 	return slices.ContainsFunc(p.Sections, func(s htmlSection) bool { return s.Sites != nil })
 }
 
+// HasFlame tells whether the page has a flame graph.
+func (p htmlPage) HasFlame() bool {
+	return slices.ContainsFunc(p.Sections, func(s htmlSection) bool { return s.Flame != nil })
+}
+
 // htmlSection is a part of the page; those without content are left out.
 type htmlSection struct {
 	ID, Title string
 	Charts    []*chart
-	Picture   template.HTML // drawn by this package, its names escaped
 	Blocks    []block
 	Flame     *htmlFlames
 	Sites     *htmlSites
@@ -47,7 +51,7 @@ type htmlSection struct {
 }
 
 func (s htmlSection) empty() bool {
-	return len(s.Charts) == 0 && len(s.Blocks) == 0 && s.Flame == nil && s.Sites == nil && s.Picture == "" && len(s.Locks) == 0
+	return len(s.Charts) == 0 && len(s.Blocks) == 0 && s.Flame == nil && s.Sites == nil && len(s.Locks) == 0
 }
 
 // HTML writes the whole recording as one page that works from a file: the judgements first,

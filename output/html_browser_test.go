@@ -1,9 +1,12 @@
 package output
 
 import (
+	"bytes"
+	"fmt"
 	"testing"
 
 	"memtrace/internal/browser"
+	"memtrace/tracer/recording"
 )
 
 // A user searches the sites, opens them, goes by keyboard, and changes the theme.
@@ -86,11 +89,58 @@ func TestFlameGraphInABrowser(t *testing.T) {
 		type(document.getElementById('flame-search'), 'FETCH_');
 		check(document.querySelectorAll('.frame.hit').length === 1 && frame('fetch_page').classList.contains('hit'), 'the search does not mark the frame');
 		check(document.getElementById('flame-found').textContent === '59 % matches', 'the search finds ' + document.getElementById('flame-found').textContent);
+		type(document.getElementById('flame-search'), '^(fetch_page|scorer) ');
+		check(document.querySelectorAll('.frame.hit').length === 2, 'a regular expression marks ' + document.querySelectorAll('.frame.hit').length);
+		type(document.getElementById('flame-search'), 'fetch_(');
+		check(document.querySelectorAll('.frame.hit').length === 0, 'half an expression is not taken as it stands');
+		key('Escape', document.getElementById('flame-search'));
+		check(!stage.classList.contains('searching'), 'Escape does not end the search');
+		key('f');
+		check(document.activeElement === document.getElementById('flame-search'), 'f does not lead to the search');
+		const legend = () => [...document.querySelectorAll('#flame-legend li')].map((item) => item.textContent).join();
+		check(legend() === 'libc.so.6,pollloop,allocator', 'the legend says ' + legend());
 
 		const choice = document.getElementById('flame-measure');
 		check([...choice.options].map((option) => option.value).join() === 'alloc-bytes,alloc-count,live-bytes,lock-wait,arena-created', 'measures: ' + [...choice.options].map((option) => option.value));
 		choice.value = 'lock-wait';
 		choice.dispatchEvent(new Event('change'));
 		check(frame('append_entry') && detail.textContent === 'all: 31.0 s, 100 %, 41,200 waits', 'lock-wait shows ' + detail.textContent);
+	`)
+}
+
+// A frame of a comparison tells both weights; its colour tells which way they went.
+func TestDifferentialFlameGraphInABrowser(t *testing.T) {
+	c := sampleComparison(t)
+	c.Stacks = nil
+	for _, pair := range []recording.StackPair{{Before: 4 << 20}, {After: 2 << 20}, {Before: 1 << 20, After: 1 << 20}, {Before: 1 << 20, After: 1.5 * (1 << 20)}} {
+		pair.Stack = recording.Stack{{Function: fmt.Sprint("site", len(c.Stacks))}, {Function: "main"}}
+		c.Stacks = append(c.Stacks, pair)
+	}
+	var page bytes.Buffer
+	if err := DiffHTML(&page, c, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	browser.Drive(t, page.String(), 1280, `
+		const stage = document.getElementById('flame-stage');
+		const frame = (name) => [...stage.children].find((element) => element.node.name === name);
+		const wants = {
+			main: '6.00 MiB/s → 4.50 MiB/s, -25 %', site0: '4.00 MiB/s → 0 B/s, only before', site1: '0 B/s → 2.00 MiB/s, only after',
+			site2: '1.00 MiB/s → 1.00 MiB/s, +0.0 %', site3: '1.00 MiB/s → 1.50 MiB/s, +50 %',
+		};
+		for (const [name, want] of Object.entries(wants)) {
+			frame(name).dispatchEvent(new MouseEvent('mouseover', { bubbles: true }));
+			const said = document.getElementById('flame-detail').textContent;
+			check(said === name + ': ' + want, said);
+		}
+		const colour = (name) => getComputedStyle(frame(name)).backgroundColor.match(/\d+/g).map(Number);
+		const [[blueRed, , blueBlue], [redRed, , redBlue], grey, [paleRed, , paleBlue]] = ['site0', 'site1', 'site2', 'site3'].map(colour);
+		check(blueBlue > blueRed + 80, 'what shrank is not blue');
+		check(redRed > redBlue + 80, 'what grew is not red');
+		check(Math.max(...grey) - Math.min(...grey) < 12, 'what stayed is not grey');
+		check(paleRed > paleBlue && paleRed - paleBlue < redRed - redBlue, 'what grew a little is not pale red');
+		const legend = [...document.querySelectorAll('#flame-legend li')].map((item) => item.textContent).join();
+		check(legend === 'only before,shrank,stayed,grew,only after', 'the legend says ' + legend);
+		frame('site3').click();
+		check(!frame('site0'), 'zoom does not leave the others out');
 	`)
 }

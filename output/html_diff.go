@@ -1,9 +1,7 @@
 package output
 
 import (
-	"bytes"
 	"fmt"
-	"html/template"
 	"io"
 
 	"memtrace/tracer/recording"
@@ -24,12 +22,8 @@ func DiffHTML(w io.Writer, c *recording.Comparison, o Options) error {
 		return withoutFirstHeading(taken.all)
 	}
 	view.Sections = append(view.Sections, htmlSection{ID: "table", Title: "Before and after", Blocks: part(func(p *page) { p.diffTable(c) })})
-	if len(c.Stacks) > 0 {
-		var picture bytes.Buffer
-		if err := DiffSVG(&picture, c, o); err != nil {
-			return err
-		}
-		view.Sections = append(view.Sections, htmlSection{ID: "flames", Title: "Differential flame graph", Picture: template.HTML(picture.String())})
+	if flames := newDiffFlames(c); flames != nil {
+		view.Sections = append(view.Sections, htmlSection{ID: "flames", Title: "Differential flame graph", Flame: flames})
 	}
 	if len(c.Sites) > 0 {
 		title := fmt.Sprintf("Sites that changed (%s did not)", plural(uint64(c.SitesUnchanged), "site"))

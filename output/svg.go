@@ -67,11 +67,7 @@ func countedBy(measure string) string {
 // DiffSVG writes a differential flame graph: a frame is as wide as what it allocates in both
 // recordings together; red ones grew, blue ones shrank, pale ones stayed.
 func DiffSVG(w io.Writer, c *recording.Comparison, _ Options) error {
-	tree := newFlameTree()
-	for _, s := range c.Stacks {
-		tree.add(s.Entry, s.Stack, s.Before, s.After, 0)
-	}
-	root := tree.finish()
+	root := diffTree(c)
 	f := &svgFlame{w: bufio.NewWriter(w), root: root, unit: "bytes/s", legend: changeLegend(), colour: changeColour}
 	f.tip = func(n *flameNode) string {
 		return fmt.Sprintf("%s: %s/s → %s/s", n.title(), sizeText(n.weight), sizeText(n.after))

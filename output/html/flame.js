@@ -1,5 +1,6 @@
-// The flame graphs of the page: zoom by click or Enter, search, another measure, arrows.
-// Each frame is as wide as its weight; callers stand above.
+// The flame graphs of the page: zoom by click or Enter, search (f), another measure, arrows.
+// Each frame is as wide as its weight, in a comparison as both weights together; callers
+// stand above.
 'use strict';
 (function () {
   const box = document.getElementById('flame');
@@ -20,8 +21,14 @@
   function build(graph) {
     const path = [];
     for (let i = 0; i < graph.nodes.length; i += 5) {
-      const [depth, name, module, weight, count] = graph.nodes.slice(i, i + 5);
-      const node = { depth, name: data.names[name], module: data.modules[module], colour: data.colours[module], weight, count, children: [], parent: path[depth - 1] };
+      const [depth, name, module, first, second] = graph.nodes.slice(i, i + 5);
+      const node = { depth, name: data.names[name], module: data.modules[module], children: [], parent: path[depth - 1] };
+      if (graph.compared) {
+        Object.assign(node, { before: first, after: second, weight: first + second });
+        node.colour = data.shades[Math.round(second / node.weight * (data.shades.length - 1))];
+      } else {
+        Object.assign(node, { weight: first, count: second, colour: data.colours[module] });
+      }
       if (node.parent) node.parent.children.push(node);
       path[depth] = node;
     }
@@ -51,6 +58,7 @@
 
   function weight(value) {
     if (measure.unit === 'bytes') return size(value);
+    if (measure.unit === 'bytes/s') return size(value) + '/s';
     return measure.unit === 'nanoseconds' ? duration(value) : value.toLocaleString('en-US');
   }
 
@@ -59,8 +67,17 @@
     return (p > 0 && p < 0.1 ? '< 0.1' : p < 9.95 ? p.toFixed(1) : p.toFixed(0)) + ' %';
   }
 
+  function change(node) {
+    if (!node.before) return 'only after';
+    if (!node.after) return 'only before';
+    const p = (node.after / node.before - 1) * 100;
+    return (p < 0 ? '' : '+') + (Math.abs(p) < 9.95 ? p.toFixed(1) : p.toFixed(0)) + ' %';
+  }
+
   function describe(node) {
-    let text = node.name + (node.module ? ' (' + node.module + ')' : '') + ': ' + weight(node.weight) + ', ' + percent(node.weight / root.weight);
+    let text = node.name + (node.module ? ' (' + node.module + ')' : '') + ': ';
+    if (measure.compared) return text + weight(node.before) + ' → ' + weight(node.after) + ', ' + change(node);
+    text += weight(node.weight) + ', ' + percent(node.weight / root.weight);
     if (measure.unit !== 'count') text += ', ' + node.count.toLocaleString('en-US') + ' ' + measure.counted + (node.count === 1 ? '' : 's');
     return text;
   }
@@ -113,11 +130,49 @@
     draw(focus ? node : null);
   }
 
+  // ---- the legend: what the colours mean ----
+
+  function explain() {
+    const swatches = measure.compared ? changes() : modules();
+    document.getElementById('flame-legend').replaceChildren(...swatches.map(([colour, label]) => {
+      const item = document.createElement('li');
+      const swatch = document.createElement('span');
+      swatch.className = 'swatch';
+      swatch.style.background = colour;
+      item.append(swatch, label);
+      return item;
+    }));
+  }
+
+  function changes() {
+    const at = (share) => data.shades[Math.round(share * (data.shades.length - 1))];
+    return [[at(0), 'only before'], [at(0.44), 'shrank'], [at(0.5), 'stayed'], [at(0.56), 'grew'], [at(1), 'only after']];
+  }
+
+  // modules lists those with the widest frames.
+  function modules() {
+    const MOST = 12;
+    const widest = new Map();
+    const visit = (node) => {
+      if (node.module && !(widest.get(node.module)?.weight >= node.weight)) widest.set(node.module, node);
+      node.children.forEach(visit);
+    };
+    visit(root);
+    const all = [...widest.values()].sort((a, b) => b.weight - a.weight).map((node) => [node.colour, node.module]);
+    return all.length > MOST ? all.slice(0, MOST).concat([['none', 'and ' + (all.length - MOST) + ' more']]) : all;
+  }
+
   // ---- search: the frames that match, and their share of the whole ----
 
+  // matcher reads the search as a regular expression or, where it is none, as it stands.
+  function matcher(word) {
+    try { return new RegExp(word, 'i'); } catch { return new RegExp(word.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'), 'i'); }
+  }
+
   function highlight() {
-    const word = search.value.trim().toLowerCase();
-    const hit = (node) => word && (node.name + ' ' + node.module).toLowerCase().includes(word);
+    const word = search.value.trim();
+    const pattern = matcher(word);
+    const hit = (node) => word && pattern.test(node.name + ' ' + node.module);
     for (const element of stage.children) element.classList.toggle('hit', Boolean(hit(element.node)));
     stage.classList.toggle('searching', Boolean(word));
     const found = document.getElementById('flame-found');
@@ -132,12 +187,23 @@
     measure = data.measures.find((m) => m.name === name) || data.measures[0];
     root = zoomed = build(measure);
     choice.value = measure.name;
+    explain();
     draw();
   }
 
+  choice.disabled = data.measures.length < 2;
   for (const m of data.measures) choice.add(new Option(m.name, m.name));
   choice.addEventListener('change', () => show(choice.value));
   search.addEventListener('input', highlight);
+  search.addEventListener('keydown', (event) => {
+    if (event.key === 'Escape') { search.value = ''; highlight(); search.blur(); }
+  });
+  document.addEventListener('keydown', (event) => {
+    if (event.key !== 'f' || event.ctrlKey || event.metaKey || event.altKey || event.target.matches('input, textarea, select')) return;
+    event.preventDefault();
+    search.focus();
+    box.scrollIntoView({ block: 'nearest' });
+  });
   reset.addEventListener('click', () => zoom(root));
   stage.addEventListener('click', (event) => { if (event.target.node) zoom(event.target.node, true); });
   stage.addEventListener('mouseover', (event) => { if (event.target.node) say(event.target.node); });
