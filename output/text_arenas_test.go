@@ -27,7 +27,7 @@ func arenaRecording() *recording.Recording {
 	a.Thresholds = []recording.ThresholdRise{{TimeNS: 1e9, BeforeBytes: 128 << 10, AfterBytes: 3 << 20, Stack: stack("drop_image", "main")}}
 	return &recording.Recording{Arenas: a, Mmap: &recording.Mmap{
 		Totals: recording.MmapTotals{MappedBytes: 96 << 20, UnmappedBytes: 32 << 20, Maps: 6, BrkBytes: -4096, DiscardedBytes: 1 << 20, AllocatorBytes: 256 << 20},
-		Sites:  []recording.MmapSite{{Stack: stack("new_space", "vm_start"), Maps: 6, MappedBytes: 96 << 20, LiveBytes: 64 << 20, ResidentBytes: 60 << 20}},
+		Sites:  []recording.MmapSite{{Stack: stack("__GI___mmap64", "mmap", "new_space", "vm_start"), Maps: 6, MappedBytes: 96 << 20, LiveBytes: 64 << 20, ResidentBytes: 60 << 20}},
 	}}
 }
 

@@ -2,6 +2,7 @@ package output
 
 import (
 	"fmt"
+	"strings"
 
 	"memtrace/tracer/recording"
 )
@@ -31,10 +32,20 @@ func textMmap(p *page, rec *recording.Recording) {
 			break
 		}
 		rows = append(rows, []string{countText(site.Maps), bytesText(site.MappedBytes), bytesText(site.LiveBytes), bytesText(site.ResidentBytes),
-			clip(printable(callersText(site.Stack)), 50)})
+			clip(printable(callersText(mapper(site.Stack))), 50)})
 	}
 	p.table([]column{{"calls", true}, {"mapped", true}, {"still mapped", true}, {"resident", true}, {"by", false}}, rows)
 	p.more(len(m.Sites), "site")
+}
+
+// mapper is a stack without the C library's wrappers of the system call at its leaf.
+func mapper(stack recording.Stack) recording.Stack {
+	for i, f := range stack {
+		if !strings.Contains(f.Function, "mmap") && !strings.Contains(f.Function, "mremap") {
+			return stack[i:]
+		}
+	}
+	return stack
 }
 
 // signedBytes writes a number of bytes with its sign.
