@@ -111,7 +111,7 @@ static __noinline void finish_wait(struct lock_thread *t, __u32 slot, __s64 resu
 		lock = lock_of(t->pid, t->address);
 		if (lock && !t->waitv) {
 			if (lock->requeued_ns > since)
-				since = lock->requeued_ns;
+				since = lock->requeued_ns < now ? lock->requeued_ns : now;
 			count_wait(t, t->address, t->entered_ns, since);
 		}
 	}

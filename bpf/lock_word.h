@@ -90,6 +90,9 @@ static __noinline void end_period(struct lock *lock, __u64 now)
 	start = __sync_lock_test_and_set(&lock->now.start_ns, 0);
 	if (!start)
 		return;
+	/* Another processor may have begun it after this one has read the clock. */
+	if (now < start)
+		now = start;
 	handoffs = __sync_lock_test_and_set(&lock->now.handoffs, 0);
 	wakees = __sync_lock_test_and_set(&lock->now.wakees, 0);
 	asleep = sleeper_time(lock, now) - lock->period_area;

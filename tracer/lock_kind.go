@@ -38,8 +38,15 @@ func (f *lockFamily) describeKinds(ctx context.Context, locks []recording.Lock, 
 			l.Kind = kindByWord(word, threads)
 		}
 		l.Name = f.lockName(l, facts)
-		if l.Kind == "mutex" && l.Waiting > 0 {
-			l.Owner = f.owner(l, threads)
+		if l.Kind != "mutex" || l.Waiting == 0 {
+			continue
+		}
+		l.Owner = f.owner(l, threads)
+		byValue := facts.Kind == "" && word.Seen&bpf.LockLockSeenSEEN_PI == 0
+		if byValue && word.Waits+word.Wakes == 0 && l.Owner == nil {
+			// Its waiters slept before the trace and to its end: only their value was seen,
+			// which other locks use as well.
+			l.Kind = "unknown"
 		}
 	}
 	return nil
