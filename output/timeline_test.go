@@ -60,10 +60,17 @@ func TestTimelineHoldsTheRecording(t *testing.T) {
 // Slices of a track lie within each other or apart, or the viewers drop them; the ends of an
 // arrow lie within slices.
 func TestTimelineNests(t *testing.T) {
+	nests(t, timelineOf(t, relayed(t)))
+	nests(t, timelineOf(t, recordingOf(t, realTrace)))
+	nests(t, timelineOf(t, recordingOf(t, "contend_convoy.json.gz")))
+}
+
+func nests(t *testing.T, events []timelineEvent) {
+	t.Helper()
 	open := map[int][]microseconds{} // the ends of the open slices, by thread
 	ends := map[int]int{}
 	var last microseconds
-	for _, event := range timelineOf(t, relayed(t)) {
+	for _, event := range events {
 		if event.Phase != "M" && event.At < last {
 			t.Fatalf("%+v comes too late", event)
 		}
