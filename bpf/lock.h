@@ -3,6 +3,16 @@
  * The lock family: what threads sleep on in futex calls, who wakes them, and what they do in
  * between. A lock is a futex word. One that is taken without waiting never enters the kernel
  * and is not seen.
+ *
+ * The calls are seen through the tracepoints that each system call has of its own. Measured
+ * with empty programs at enter and exit (Linux 6.18, virtual machine, least of 40 runs of
+ * 200 000 calls): the BTF tracepoints sys_enter and sys_exit add 50 ns to a futex call of
+ * 130 ns, these add 86. But those run for every system call of every process, and add 58 ns
+ * to each, where these add 14 (the kernel's slower way in, and a bit to look at). And a BTF
+ * program may be preempted and is then left out for whoever comes next on that processor,
+ * so that calls go uncounted; these run without preemption. fentry would need a function to
+ * hold on to, and is refused on some machines. The scheduler's events come with interrupts
+ * off, where neither objection holds: BTF tracepoints.
  */
 #ifndef MEMTRACE_LOCK_H
 #define MEMTRACE_LOCK_H
