@@ -104,3 +104,61 @@ func TestPprofOfOddRecordings(t *testing.T) {
 		}
 	}
 }
+
+// pprof shows the source with the bytes at its lines.
+func TestPprofListsTheSource(t *testing.T) {
+	directory := t.TempDir()
+	source, file := filepath.Join(directory, "queue.c"), filepath.Join(directory, "run.pb.gz")
+	if err := os.WriteFile(source, []byte("void *grow(void)\n{\n\treturn malloc(4096);\n}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	rec := &recording.Recording{Target: recording.Target{Exe: "/usr/bin/queued"}, Allocation: &recording.Allocation{Sites: []recording.Site{
+		{Entry: "malloc", Allocs: 3, AllocBytes: 12288, Stack: recording.Stack{{Function: "grow", File: source, Line: 3, Module: "/usr/bin/queued", Address: 0x401003}}},
+	}}}
+	var content bytes.Buffer
+	if err := Pprof(&content, rec, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, content.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("go", "tool", "pprof", "-list=grow", file).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "12kB       12kB (flat, cum)   100% of Total") || !strings.Contains(string(out), "return malloc(4096);") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// Modules are mappings with their build ids, frames inlined into one another share a
+// location, samples carry the thread and the module.
+func TestPprofOfARealTrace(t *testing.T) {
+	p := profileOf(t, recordingOf(t, realTrace), Options{})
+	if m := p.Mapping[0]; m.File != "/srv/pollloop/pollloop" || len(m.BuildID) != 40 || m.Start >= m.Limit {
+		t.Errorf("the first mapping is %+v", m)
+	}
+	inlined := 0
+	for _, location := range p.Location {
+		if len(location.Line) > 1 {
+			inlined++
+		}
+		if m := location.Mapping; m == nil || location.Address < m.Start || location.Address >= m.Limit {
+			t.Errorf("%#x lies outside its mapping", location.Address)
+		}
+	}
+	if inlined == 0 {
+		t.Error("no frame is inlined into another")
+	}
+	threads := map[string]bool{}
+	for _, sample := range p.Sample {
+		for _, name := range sample.Label["thread"] {
+			threads[name] = true
+		}
+		if len(sample.Label["module"]) != 1 {
+			t.Errorf("a sample has the labels %v", sample.Label)
+		}
+	}
+	for _, name := range []string{"scorer", "store", "ingest", "worker-0"} {
+		if !threads[name] {
+			t.Errorf("no sample is of the thread %s; there are %v", name, threads)
+		}
+	}
+}
