@@ -72,11 +72,11 @@ struct round_mark {
 	__u64 gaps;
 };
 
-/* The sums over a thread's complete rounds. */
+/* The sums over a thread's rounds: those of allocations over the complete ones only. */
 struct round_sums {
 	__u64 count;
 	__u64 incomplete;
-	__u64 lost; /* complete rounds that the log had no room for */
+	__u64 lost; /* rounds that the log had no room for */
 	__u64 duration_ns;
 	__u64 idle_ns;
 	__u64 period_ns;

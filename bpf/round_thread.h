@@ -176,23 +176,32 @@ static __always_inline void add_value(__u64 *sum, __u64 *most, __u64 value)
 		*most = value;
 }
 
-/* add_round adds a complete round to its thread's sums. */
-static __always_inline void add_round(struct round_sums *s, const struct round_event *e)
+/* add_times adds a round's times and what it did to its thread's sums. */
+static __always_inline void add_times(struct round_sums *s, const struct round_event *e)
 {
 	s->count++;
 	add_value(&s->duration_ns, &s->max_duration_ns, e->duration_ns);
 	add_value(&s->idle_ns, &s->max_idle_ns, e->idle_ns);
 	add_value(&s->period_ns, &s->max_period_ns, e->period_ns);
 	add_value(&s->cpu_ns, &s->max_cpu_ns, e->cpu_ns);
-	add_value(&s->allocs, &s->max_allocs, e->allocs);
-	add_value(&s->alloc_bytes, &s->max_alloc_bytes, e->alloc_bytes);
-	s->by_bytes[size_class(e->alloc_bytes) & (SIZE_CLASSES - 1)]++;
 	if (e->flags & ROUND_WROTE)
 		s->writes++;
 	if (e->flags & ROUND_WOKE)
 		s->wakes++;
 	if (e->flags & ROUND_TIMED_OUT)
 		s->timeouts++;
+}
+
+/* add_allocations adds what a round allocated, if the probes saw all of it. */
+static __always_inline void add_allocations(struct round_sums *s, const struct round_event *e)
+{
+	if (e->flags & ROUND_INCOMPLETE) {
+		s->incomplete++;
+		return;
+	}
+	add_value(&s->allocs, &s->max_allocs, e->allocs);
+	add_value(&s->alloc_bytes, &s->max_alloc_bytes, e->alloc_bytes);
+	s->by_bytes[size_class(e->alloc_bytes) & (SIZE_CLASSES - 1)]++;
 }
 
 /* end_round records the round that ends where the mark is. */
@@ -215,11 +224,10 @@ static __always_inline void end_round(struct round_thread *t, __u32 slot, __u64 
 		.wait = t->wait,
 	};
 
-	if (mark->gaps != t->mark.gaps || mark->gaps & 1) {
-		t->sums.incomplete++;
-		return;
-	}
-	add_round(&t->sums, &event);
+	if (mark->gaps != t->mark.gaps || mark->gaps & 1)
+		event.flags |= ROUND_INCOMPLETE;
+	add_times(&t->sums, &event);
+	add_allocations(&t->sums, &event);
 	if (bpf_ringbuf_output(&round_log, &event, sizeof(event), BPF_RB_NO_WAKEUP))
 		t->sums.lost++;
 }

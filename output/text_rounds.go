@@ -23,7 +23,7 @@ func textRounds(p *page, rec *recording.Recording) {
 		return
 	}
 	p.heading("Rounds: %s", roundsBasis(r))
-	if r.Count == 0 {
+	if r.Count == r.Incomplete {
 		p.paragraph("  ", noRoundsText(r))
 		return
 	}
@@ -49,7 +49,7 @@ func roundsBasis(r *recording.Rounds) string {
 func noRoundsText(r *recording.Rounds) string {
 	switch {
 	case r.Incomplete > 0:
-		return fmt.Sprintf("%s, but the probes were out during each", plural(r.Incomplete, "round"))
+		return fmt.Sprintf("%s, but the allocation probes were out during each: give --max-overhead off, or trace for longer", plural(r.Incomplete, "round"))
 	case r.PerThread:
 		return "no thread returned twice from an idle wait (epoll_wait, poll, nanosleep, …); for workers that wait for each other give --round func:SYMBOL"
 	}
@@ -59,7 +59,13 @@ func noRoundsText(r *recording.Rounds) string {
 // roundsOf writes the rounds of the threads of one name in words, with a picture of the
 // course, and, for the first, the sites.
 func (p *page) roundsOf(n *recording.RoundGroup, rec *recording.Recording, sites bool) {
-	text := fmt.Sprintf("a round every %s: %s, %s", durationText(int64(n.PeriodNS.P50)), plural(uint64(math.Round(n.Allocs.P50)), "allocation"), sizeText(n.Bytes.P50))
+	text := fmt.Sprintf("a round every %s: ", durationText(int64(n.PeriodNS.P50)))
+	if n.Count == n.Incomplete {
+		p.line("")
+		p.paragraph("  "+roundTitle(n), text+"none of them was seen as a whole")
+		return
+	}
+	text += fmt.Sprintf("%s, %s", plural(uint64(math.Round(n.Allocs.P50)), "allocation"), sizeText(n.Bytes.P50))
 	if rec.Allocation != nil && n.Total > 0 {
 		if function, part := recording.Dominant(rec.Allocation.Sites, n.Weight); function != "" {
 			text += fmt.Sprintf("; %s of it in %s", percentText(part), clip(printable(function), 60))
@@ -164,6 +170,7 @@ func (p *page) roundTable(named []recording.RoundGroup, r *recording.Rounds) {
 		p.line("  %s came too fast for percentiles and series; means and maxima hold all", plural(r.Missed, "round"))
 	}
 	if r.Incomplete > 0 {
-		p.line("  %s left out: the allocation probes were out for a time", plural(r.Incomplete, "round"))
+		p.paragraph("  ", fmt.Sprintf("the allocation probes were out for a time in %s of %s: what was allocated is known of the others",
+			countText(r.Incomplete), plural(r.Count, "round")))
 	}
 }

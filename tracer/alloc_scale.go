@@ -68,7 +68,11 @@ func (by scaling) site(s *recording.Site) {
 	s.Allocs, s.AllocBytes = times(s.Allocs, by.allocs), times(s.AllocBytes, by.allocBytes)
 	for i := range s.Threads {
 		s.Threads[i].Allocs, s.Threads[i].AllocBytes = times(s.Threads[i].Allocs, by.allocs), times(s.Threads[i].AllocBytes, by.allocBytes)
+		s.Threads[i].RoundBytes = times(s.Threads[i].RoundBytes, by.allocBytes)
 	}
+	// Rounds went on while the probes were out; of many only a part was seen.
+	s.RoundBytes, s.BytesPerRound, s.AllocsPerRound = times(s.RoundBytes, by.allocBytes), s.BytesPerRound*by.allocBytes, s.AllocsPerRound*by.allocs
+	s.RoundVariation = 0
 	s.Frees, s.FreeBytes, s.LiveBytes, s.LiveBlocks, s.LifetimeP50NS = 0, 0, 0, 0, 0
 	s.SameRoundFraction, s.RemoteFreeFraction, s.LiveSeries = 0, 0, nil
 }

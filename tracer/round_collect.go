@@ -90,12 +90,15 @@ func describeRounds(r *recording.Rounds, sums *bpf.RoundRoundSums, course *round
 }
 
 // describeThread fills what is known of one thread's rounds. The mean, the maximum and the
-// counts are of all rounds; the percentiles of those that the log had room for.
+// counts are of all rounds; the percentiles of those that the log had room for. What was
+// allocated is known of the complete ones.
 func describeThread(s *bpf.RoundRoundSums, c *roundCourse) recording.RoundThread {
+	complete := s.Count - s.Incomplete
 	return recording.RoundThread{
 		Count:      s.Count,
-		Allocs:     distribution(s.Allocs, s.MaxAllocs, s.Count, &c.allocs),
-		Bytes:      distribution(s.AllocBytes, s.MaxAllocBytes, s.Count, &c.bytes),
+		Incomplete: s.Incomplete,
+		Allocs:     distribution(s.Allocs, s.MaxAllocs, complete, &c.allocs),
+		Bytes:      distribution(s.AllocBytes, s.MaxAllocBytes, complete, &c.bytes),
 		DurationNS: distribution(s.DurationNs, s.MaxDurationNs, s.Count, &c.duration),
 		CPUNS:      distribution(s.CpuNs, s.MaxCpuNs, s.Count, &c.cpu),
 		PeriodNS:   distribution(s.PeriodNs, s.MaxPeriodNs, s.Count, &c.period),

@@ -11,13 +11,24 @@ type roundCourse struct {
 	series                                     roundSeries
 }
 
-func (c *roundCourse) add(e *bpf.RoundRoundEvent) {
-	c.allocs.add(e.Allocs)
-	c.bytes.add(e.AllocBytes)
+// add takes in a round. Of one during which the allocation probes were out only the times
+// are known.
+func (c *roundCourse) add(e *bpf.RoundRoundEvent, tid int, t *tracee) {
 	c.duration.add(e.DurationNs)
 	c.idle.add(e.IdleNs)
 	c.period.add(e.PeriodNs)
 	c.cpu.add(e.CpuNs)
+	if incomplete(e) {
+		return
+	}
+	c.allocs.add(e.Allocs)
+	c.bytes.add(e.AllocBytes)
+	c.series.add(describeRound(e, tid, t))
+}
+
+// incomplete tells whether the allocation probes were out for a time during a round.
+func incomplete(e *bpf.RoundRoundEvent) bool {
+	return e.Flags&bpf.RoundRoundFlagsROUND_INCOMPLETE != 0
 }
 
 // roundSeries keeps an evenly thinned selection of rounds: when it is full every second one
@@ -59,7 +70,8 @@ func describeRound(e *bpf.RoundRoundEvent, tid int, t *tracee) recording.Round {
 	}
 }
 
-// addToSums adds a round to sums, as add_round of bpf/round_thread.h does for threads.
+// addToSums adds a round to sums, as add_times and add_allocations of bpf/round_thread.h do
+// for threads.
 func addToSums(s *bpf.RoundRoundSums, e *bpf.RoundRoundEvent) {
 	add := func(sum, most *uint64, value uint64) {
 		*sum += value
@@ -70,6 +82,10 @@ func addToSums(s *bpf.RoundRoundSums, e *bpf.RoundRoundEvent) {
 	add(&s.IdleNs, &s.MaxIdleNs, e.IdleNs)
 	add(&s.PeriodNs, &s.MaxPeriodNs, e.PeriodNs)
 	add(&s.CpuNs, &s.MaxCpuNs, e.CpuNs)
+	if incomplete(e) {
+		s.Incomplete++
+		return
+	}
 	add(&s.Allocs, &s.MaxAllocs, e.Allocs)
 	add(&s.AllocBytes, &s.MaxAllocBytes, e.AllocBytes)
 	s.ByBytes[sizeClass(e.AllocBytes)]++

@@ -65,15 +65,15 @@ func (l *roundLog) drain(last bool) error {
 		}
 	}
 	l.boundaries.settle(last, func(e *bpf.RoundRoundEvent) {
-		l.all.add(e)
-		l.all.series.add(describeRound(e, 0, l.tracee))
+		l.all.add(e, 0, l.tracee)
 	})
 	return nil
 }
 
 // add takes in a round of a thread.
 func (l *roundLog) add(e *bpf.RoundRoundEvent) {
-	l.all.add(e)
+	tid := l.tid(e.Slot)
+	l.all.add(e, tid, l.tracee)
 	course, known := l.threads[e.Slot]
 	if !known {
 		if len(l.threads) == maxRoundThreads {
@@ -82,8 +82,7 @@ func (l *roundLog) add(e *bpf.RoundRoundEvent) {
 		course = &roundCourse{}
 		l.threads[e.Slot] = course
 	}
-	course.add(e)
-	course.series.add(describeRound(e, l.tid(e.Slot), l.tracee))
+	course.add(e, tid, l.tracee)
 }
 
 // boundary takes in a boundary that user space has found.
@@ -134,15 +133,14 @@ func (b *boundaries) close(next *bpf.RoundRoundEvent, gap bool, round func(*bpf.
 		b.sums.Lost += next.Index - b.last.Index
 		return
 	}
-	if next.Gaps != b.last.Gaps || next.Gaps%2 == 1 {
-		b.sums.Incomplete++
-		return
-	}
 	length := next.StartNs - b.last.StartNs
 	e := bpf.RoundRoundEvent{
 		Index: b.last.Index, StartNs: b.last.StartNs, DurationNs: length, PeriodNs: length,
 		CpuNs: next.CpuNs - b.last.CpuNs, Allocs: next.Allocs - b.last.Allocs, AllocBytes: next.AllocBytes - b.last.AllocBytes,
 		Frees: next.Frees - b.last.Frees, FreeBytes: next.FreeBytes - b.last.FreeBytes,
+	}
+	if next.Gaps != b.last.Gaps || next.Gaps%2 == 1 {
+		e.Flags |= bpf.RoundRoundFlagsROUND_INCOMPLETE
 	}
 	addToSums(&b.sums, &e)
 	round(&e)

@@ -29,7 +29,7 @@ func roundChurn(rec *recording.Recording) []recording.Finding {
 	for _, g := range roundsJudged(rec) {
 		perSecond := g.Bytes.Mean / g.PeriodNS.Mean * 1e9
 		sites, covered := churningSites(rec.Allocation.Sites, &g)
-		if len(sites) == 0 || perSecond < churnBytes {
+		if len(sites) == 0 || perSecond < churnBytes || g.Count-g.Incomplete < leastRounds {
 			continue
 		}
 		severity := recording.Info

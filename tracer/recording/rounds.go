@@ -18,7 +18,7 @@ type Rounds struct {
 	Threads []RoundThread `json:"threads"`
 	// Missed counts rounds that were not recorded because the probes were out or the log was full.
 	Missed uint64 `json:"missed"`
-	// Incomplete counts rounds during which the allocation probes were out for a time; they are left out of the distributions.
+	// Incomplete counts rounds during which the allocation probes were out for a time; they are left out of the distributions of allocations and bytes and of the series.
 	Incomplete uint64 `json:"incomplete"`
 }
 
@@ -34,7 +34,8 @@ type RoundThread struct {
 	TID        int          `json:"tid"`
 	Name       string       `json:"name"`
 	Count      uint64       `json:"count"`
-	Wait       string       `json:"wait"` // the system call that separates its rounds: "epoll_wait"
+	Incomplete uint64       `json:"incomplete"` // of them: see Rounds
+	Wait       string       `json:"wait"`       // the system call that separates its rounds: "epoll_wait"
 	Allocs     Distribution `json:"allocs"`
 	Bytes      Distribution `json:"bytes"`
 	DurationNS Distribution `json:"duration_ns"`
