@@ -37,6 +37,7 @@ func (f *roundFamily) collect(_ context.Context, rec *recording.Recording, names
 	}
 	describeRounds(rounds, &all, &f.log.all)
 	rec.Rounds = rounds
+	shareRounds(rec)
 	return nil
 }
 

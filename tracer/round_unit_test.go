@@ -120,3 +120,23 @@ func TestSeriesIsThinnedEvenly(t *testing.T) {
 		}
 	}
 }
+
+// TestShareRounds: in a trace with gaps a site has its part of what complete rounds allocate.
+func TestShareRounds(t *testing.T) {
+	rec := &recording.Recording{
+		Rounds: &recording.Rounds{PerThread: true, Threads: []recording.RoundThread{{TID: 7, Count: 100, Bytes: recording.Distribution{Mean: 1000}}}},
+		Allocation: &recording.Allocation{Estimated: true, Sites: []recording.Site{
+			{BytesPerRound: 300, AllocsPerRound: 30, Threads: []recording.SiteThread{{TID: 7, RoundBytes: 6000}}},
+			{BytesPerRound: 100, AllocsPerRound: 1, Threads: []recording.SiteThread{{TID: 7, RoundBytes: 2000}, {TID: 8, RoundBytes: 5}}},
+		}},
+	}
+	shareRounds(rec)
+	for i, want := range []float64{750, 250} {
+		if got := rec.Allocation.Sites[i].BytesPerRound; got != want {
+			t.Errorf("site %d: %v bytes a round, want %v", i, got, want)
+		}
+	}
+	if got := rec.Allocation.Sites[0].AllocsPerRound; got != 75 {
+		t.Errorf("%v allocations a round, want 75", got)
+	}
+}
