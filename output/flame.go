@@ -24,6 +24,7 @@ type flameNode struct {
 	weight, after float64
 	count         uint64
 	children      []*flameNode
+	leftOut       int // of the children, those that are too narrow
 }
 
 // span is how wide the frame is drawn; in a comparison both recordings have their part.
@@ -107,7 +108,9 @@ func (t *flameTree) finish() *flameNode {
 
 // prune takes out the frames that are not wanted, with all below them, and sorts the rest.
 func prune(n *flameNode, unwanted func(*flameNode) bool) {
+	all := len(n.children)
 	n.children = slices.DeleteFunc(n.children, unwanted)
+	n.leftOut += all - len(n.children)
 	slices.SortFunc(n.children, func(a, b *flameNode) int {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.module, b.module))
 	})

@@ -95,7 +95,7 @@ func (f *svgFlame) draw(title, under string) error {
 		f.frame(f.root, svgMargin, 0)
 	}
 	if f.leftOut > 0 {
-		fmt.Fprintf(f.w, `<text x="%g" y="%g" fill="#5b6474">%s narrower than a pixel left out, with what they call</text>`+"\n", svgMargin, height-7, plural(uint64(f.leftOut), "frame"))
+		fmt.Fprintf(f.w, `<text x="%g" y="%g" fill="#5b6474">%s too narrow to draw left out, with what they call</text>`+"\n", svgMargin, height-7, plural(uint64(f.leftOut), "frame"))
 	}
 	fmt.Fprintln(f.w, "</svg>")
 	return f.w.Flush()
@@ -119,6 +119,7 @@ func (f *svgFlame) frame(n *flameNode, x float64, row int) {
 		fmt.Fprintf(f.w, `<text x="%.1f" y="%.1f" fill="#111">%s</text>`, x+3, y+svgRow-5.5, escapeXML(clip(n.name, fits)))
 	}
 	fmt.Fprintln(f.w, "</g>")
+	f.leftOut += n.leftOut
 	for _, c := range n.children {
 		f.frame(c, x, row+1)
 		x += c.span() * f.scale

@@ -116,7 +116,7 @@
     element.style.cssText = `left:${left}%;width:${width}%;top:${node.depth * ROW}px;${node.depth ? 'background:' + node.colour : ''}`;
     element.tabIndex = -1;
     element.textContent = width > 1.5 ? node.name : '';
-    element.setAttribute('aria-label', describe(node));
+    element.setAttribute('aria-label', node.name); // the line above says the rest, and is read aloud
     element.node = node;
     node.element = element;
     stage.append(element);
