@@ -41,6 +41,10 @@ type figure struct {
 // edgeNS is how much own processor time at the edge of a window tells the rate of a gap.
 const edgeNS = 40e6
 
+// leastOwn is the least part of the processor time in a window that is taken to be the
+// target's own.
+const leastOwn = 0.1
+
 // costError is how far off the calibrated cost of a hit may be, as a fraction.
 const costError = 0.05
 
@@ -66,6 +70,8 @@ func (w *windows) slice(at figure, probesNS float64) {
 	}
 	piece := at.minus(w.at)
 	w.at = at
+	// Where probes took nearly all of the time, the little that is left is not known.
+	piece.ownNS = max(piece.ownNS, leastOwn*(piece.ownNS+probesNS-w.spent))
 	w.probes += max(0, probesNS-w.spent)
 	w.spent = probesNS
 	w.counted = w.counted.plus(piece)
