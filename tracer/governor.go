@@ -17,6 +17,8 @@ const (
 	idleShare       = 0.05 // of one processor: what an idle target is credited with
 	savingsNS       = 0.4e9
 	boundMargin     = 0.75 // of the bound is spent on hits; the rest is for what hits do not show
+	turnNS          = 80e6 // mean delay of going out and coming in: about a round of a poll loop
+	mostDebtNS      = 20e6 // of probe time: more than that ends a window at once
 	statisticsFirst = 30 * time.Millisecond
 	statisticsEvery = 5 * time.Second
 )
@@ -42,11 +44,12 @@ type account struct {
 	family   family
 	steady   bool // never goes out
 	out      bool
-	balance  float64 // nanoseconds of probe time
-	demand   float64 // what the family takes while it is in, as a fraction of the target's own time
-	burn     float64 // the same in nanoseconds of probe time for each of the clock
-	share    float64 // of the target's own time
-	windowNS float64 // how long the next window is to be
+	balance  float64   // nanoseconds of probe time
+	demand   float64   // what the family takes while it is in, as a fraction of the target's own time
+	burn     float64   // the same in nanoseconds of probe time for each of the clock
+	share    float64   // of the target's own time
+	windowNS float64   // how long the next window is to be
+	turns    time.Time // when it goes out or in, once the account says so; zero before
 }
 
 // startGovernor begins to watch, and to govern if there is a bound. The probes are in.
@@ -153,7 +156,7 @@ func (g *governor) look(now time.Time) error {
 	}
 	g.divide()
 	for _, a := range g.accounts {
-		if err := a.act(); err != nil {
+		if err := a.act(now); err != nil {
 			return err
 		}
 	}
@@ -210,25 +213,35 @@ func (g *governor) divide() {
 	}
 }
 
-// act takes the family out when its account is empty, and in again when there is enough.
-func (a *account) act() error {
-	if a.steady {
+// act takes the family out a while after its account is empty, and in again a while after
+// there is enough.
+func (a *account) act(now time.Time) error {
+	if a.steady || a.turns.IsZero() && !a.due() {
 		return nil
 	}
-	if !a.out {
-		if a.balance > 0 {
-			return nil
-		}
-		a.out, a.windowNS = true, randomWindow()
+	if a.turns.IsZero() {
+		a.turns = now.Add(time.Duration(rand.Int64N(2 * turnNS)))
+	}
+	if now.Before(a.turns) && (a.out || a.balance > -mostDebtNS) {
+		return nil
+	}
+	a.turns = time.Time{}
+	a.out = !a.out
+	if a.out {
+		a.windowNS = randomWindow()
 		return a.family.pause()
+	}
+	return a.family.resume()
+}
+
+// due tells whether the account says that the family is to go out, or in again.
+func (a *account) due() bool {
+	if !a.out {
+		return a.balance <= 0
 	}
 	// What a window cost is forgotten slowly: a burst that is over must not keep probes out.
 	a.burn *= 0.99
-	if a.balance < a.burn*a.windowNS {
-		return nil
-	}
-	a.out = false
-	return a.family.resume()
+	return a.balance >= a.burn*a.windowNS
 }
 
 // randomWindow is the length of a window, random so that windows do not fall into step with

@@ -26,6 +26,8 @@ type windows struct {
 	counted figure // in windows
 	filled  figure // estimates of finished gaps
 	squares float64
+	window  figure  // the open window
+	spread  spread  // how far finished windows are from each other
 	probes  float64 // time of probes in windows, for the error of own times
 	spent   float64 // time of probes at the last call
 	told    figure  // the newest totals: they never shrink
@@ -58,7 +60,7 @@ func (w *windows) open(at figure, probesNS float64) {
 	w.gapNS = max(0, at.ownNS-w.at.ownNS)
 	w.before = w.tailSum
 	w.at, w.in, w.spent = at, true, probesNS
-	w.tail, w.tailSum, w.head = nil, figure{}, figure{}
+	w.tail, w.tailSum, w.head, w.window = nil, figure{}, figure{}, figure{}
 }
 
 // slice takes in what was counted since the last call.
@@ -74,7 +76,7 @@ func (w *windows) slice(at figure, probesNS float64) {
 	piece.ownNS = max(piece.ownNS, leastOwn*(piece.ownNS+probesNS-w.spent))
 	w.probes += max(0, probesNS-w.spent)
 	w.spent = probesNS
-	w.counted = w.counted.plus(piece)
+	w.counted, w.window = w.counted.plus(piece), w.window.plus(piece)
 	if w.head.ownNS < edgeNS {
 		w.head = w.head.plus(piece)
 	}
@@ -94,6 +96,7 @@ func (w *windows) close() {
 		return
 	}
 	w.in = false
+	w.spread.add(w.window)
 	gap, square := w.gap()
 	w.filled = w.filled.plus(gap)
 	w.squares += square
@@ -149,7 +152,31 @@ func (w *windows) totals(nowOwnNS float64) (recording.AllocationTotals, float64)
 	if w.counted.ownNS > 0 {
 		systematic = costError * w.probes / w.counted.ownNS * filled.counts[0]
 	}
-	return all.totals(), width * math.Sqrt(squares+systematic*systematic) / all.counts[0]
+	between := w.spread.error() * filled.ownNS
+	return all.totals(), width * math.Sqrt(squares+systematic*systematic+between*between) / all.counts[0]
+}
+
+// spread tells how much the calls for each of own processor time differ from window to
+// window: what a window happened to see of the target's bursts. It is the standard error of
+// a ratio of sums (Cochran, Sampling Techniques, section 6.4).
+type spread struct{ windows, calls, own, callsCalls, callsOwn, ownOwn float64 }
+
+func (s *spread) add(window figure) {
+	calls, own := window.counts[0], window.ownNS
+	s.windows++
+	s.calls, s.own = s.calls+calls, s.own+own
+	s.callsCalls, s.callsOwn, s.ownOwn = s.callsCalls+calls*calls, s.callsOwn+calls*own, s.ownOwn+own*own
+}
+
+// error is the standard error of the calls for a nanosecond of own time; 0 for less than two
+// windows, which do not tell.
+func (s *spread) error() float64 {
+	if s.windows < 2 || s.own <= 0 {
+		return 0
+	}
+	rate := s.calls / s.own
+	residual := max(0, s.callsCalls-2*rate*s.callsOwn+rate*rate*s.ownOwn)
+	return math.Sqrt(residual*s.windows/(s.windows-1)) / s.own
 }
 
 func (f figure) plus(g figure) figure {
