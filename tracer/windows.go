@@ -47,10 +47,10 @@ const edgeNS = 40e6
 // target's own.
 const leastOwn = 0.1
 
-// costError is how far off the calibrated cost of a hit may be, as a fraction: a few percent
-// on a quiet machine, half where others compete for the processors and their caches, which a
+// costError is the standard error of the calibrated cost of a hit, as a fraction: a few percent
+// on a quiet machine, more where others compete for the processors and their caches, which a
 // target's own figures do not tell apart.
-const costError = 0.3
+const costError = 0.12
 
 // open begins a window. The counts of at do not grow between close and open.
 func (w *windows) open(at figure, probesNS float64) {
