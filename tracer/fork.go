@@ -72,14 +72,15 @@ func (f *forkFamily) attach(context.Context) (err error) {
 	if err != nil {
 		return noPrivilege(err)
 	}
-	f.watching.Go(f.watch)
+	reader := f.reader
+	f.watching.Go(func() { f.watch(reader) })
 	return nil
 }
 
 // watch takes in the children that the kernel half tells of, until the reader is closed.
-func (f *forkFamily) watch() {
+func (f *forkFamily) watch(reader *ringbuf.Reader) {
 	for {
-		record, err := f.reader.Read()
+		record, err := reader.Read()
 		if err != nil {
 			return
 		}

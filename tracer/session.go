@@ -186,26 +186,17 @@ func (s *Session) refreshMappings() (replaced bool, err error) {
 
 // stop takes out the probes of the families that must stand still while they are read, of
 // all at once: taking some out can last a second on a busy machine, which the figures of the
-// others must not cover. Only alloc waits for the rest: a round that ended without its
-// counters would seem to allocate nothing.
+// others must not cover. A round that ends after alloc has stopped is known to be incomplete.
 func (s *Session) stop() error {
 	if s.stopped {
 		return nil
 	}
 	s.stopped = true
-	return errors.Join(
-		s.stopFamilies(func(f family) bool { return f.name() != "alloc" }),
-		s.stopFamilies(func(f family) bool { return f.name() == "alloc" }),
-	)
-}
-
-// stopFamilies stops those that are chosen, side by side.
-func (s *Session) stopFamilies(chosen func(family) bool) error {
 	errs := make([]error, len(s.families))
 	var stopping sync.WaitGroup
 	for i, f := range s.families {
-		if frozen, ok := f.(freezer); ok && chosen(f) {
-			stopping.Go(func() { errs[i] = frozen.stop() })
+		if f, ok := f.(freezer); ok {
+			stopping.Go(func() { errs[i] = f.stop() })
 		}
 	}
 	stopping.Wait()
