@@ -34,10 +34,10 @@ generate:
 	@scripts/install-packages generate
 	$(GO) generate ./bpf
 
-# bench compares each probe with an empty one on the same site in the same run.
-bench:
-	@scripts/install-packages test
-	$(GO) test -run '^$$' -bench . -benchtime 1x ./...
+# bench prints what memtrace and other tracers cost their targets: docs/overhead.md.
+bench: build
+	@scripts/install-packages test bench
+	$(GO) run ./scripts/bench $(BENCH)
 
 fuzz:
 	@FUZZ_TIME='$(FUZZ_TIME)' scripts/fuzz
