@@ -34,14 +34,26 @@ type hitCost struct {
 type programRuns struct {
 	entries uint64 // runs at the entry of a function, or at a tracepoint
 	timeNS  float64
+	each    []uint64 // the runs of each program
 }
 
-// aroundNS is the kernel's work around the family's programs.
+// aroundNS is the kernel's work around the family's programs until they have been measured.
+// A family with programs of both kinds has them at tracepoints mostly: the others are at the
+// few functions and markers that a user names.
 func (c *hitCost) aroundNS(costs calibrate.Costs) float64 {
-	for _, program := range c.programs {
-		if program.Type() == ebpf.Kprobe {
-			return max(costs.EntryNS, costs.SessionNS)
+	around := float64(tracepointNS)
+	for i, program := range c.programs {
+		if ns := aroundProgramNS(program, costs); i == 0 || ns < around {
+			around = ns
 		}
+	}
+	return around
+}
+
+// aroundProgramNS is the kernel's work around a run of one program.
+func aroundProgramNS(program *ebpf.Program, costs calibrate.Costs) float64 {
+	if program.Type() == ebpf.Kprobe {
+		return max(costs.EntryNS, costs.SessionNS)
 	}
 	return tracepointNS
 }
@@ -68,6 +80,7 @@ func (c *hitCost) statistics() (programRuns, error) {
 			return sum, fmt.Errorf("read the statistics of a probe: %w", err)
 		}
 		sum.entries += stats.RunCount
+		sum.each = append(sum.each, stats.RunCount)
 		sum.timeNS += float64(stats.Runtime.Nanoseconds())
 	}
 	return sum, nil
@@ -89,7 +102,11 @@ func (c *hitCost) measured(costs calibrate.Costs) error {
 		return nil
 	}
 	returns := max(0, runs-hits)
-	total := hits*c.aroundNS(costs) + returns*costs.ReturnNS + max(0, timeNS-runs*costs.StatisticsNS)
+	var around float64
+	for i, program := range c.programs {
+		around += float64(now.each[i]-c.runs.each[i]) * aroundProgramNS(program, costs)
+	}
+	total := hits*around/runs + returns*costs.ReturnNS + max(0, timeNS-runs*costs.StatisticsNS)
 	c.hitNS = total / hits
 	return nil
 }
