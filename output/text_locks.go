@@ -35,7 +35,7 @@ func textLocks(p *page, rec *recording.Recording) {
 	p.table(titles, rows)
 	p.more(len(l.Locks)+l.Dropped, "lock")
 	if worst := l.Locks[0]; !worst.Parked() && worst.Waits > 0 {
-		p.worstLock(worst, l.Chains)
+		p.worstLock(worst, l.Chains, rec.Session.Exact)
 	}
 }
 
@@ -67,8 +67,13 @@ func lockName(lock recording.Lock) string {
 // mostLockPlaces is how many stacks of waiters and of wakers are shown of the worst lock.
 const mostLockPlaces = 3
 
-// worstLock writes the details of one lock.
-func (p *page) worstLock(lock recording.Lock, chains []recording.Chain) {
+// worstLock writes the details of one lock. Unless the trace is exact, the stacks of a busy
+// lock are those of a sample of its calls, and what they stand for is an estimate.
+func (p *page) worstLock(lock recording.Lock, chains []recording.Chain, exact bool) {
+	about := "about "
+	if exact {
+		about = ""
+	}
 	p.line("")
 	p.line("  %s", p.bold(clip(printable(fmt.Sprintf("%s, %s at %s", lockName(lock), lock.Kind, lock.Address)), pageWidth-2)))
 	p.paragraph("      ", lockStory(lock))
@@ -76,7 +81,7 @@ func (p *page) worstLock(lock recording.Lock, chains []recording.Chain) {
 		if i == mostLockPlaces {
 			break
 		}
-		p.line("      waits %s times, %s in all:", countText(waiter.Waits), durationText(waiter.WaitNS))
+		p.line("      waits %s%s times, %s in all:", about, countText(waiter.Waits), durationText(waiter.WaitNS))
 		for _, f := range waiter.Stack {
 			p.frame(f)
 		}
@@ -85,7 +90,7 @@ func (p *page) worstLock(lock recording.Lock, chains []recording.Chain) {
 		if i == mostLockPlaces {
 			break
 		}
-		p.line("      wakes others %s times:", countText(waker.Wakes))
+		p.line("      wakes others %s%s times:", about, countText(waker.Wakes))
 		for _, f := range waker.Stack {
 			p.frame(f)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"memtrace/tracer/probe"
 	"memtrace/tracer/recording"
@@ -132,15 +131,9 @@ func (f *allocFamily) stop() error {
 	return f.detach()
 }
 
-// detach closes the links, all at once because the kernel makes each wait for a grace
-// period; the lock is held.
+// detach takes the probes out; the mutex is held.
 func (f *allocFamily) detach() error {
-	errs := make([]error, len(f.links))
-	var closing sync.WaitGroup
-	for i, links := range f.links {
-		closing.Go(func() { errs[i] = links.Close() })
-	}
-	closing.Wait()
+	err := closeAll(f.links)
 	f.links = nil
-	return errors.Join(errs...)
+	return err
 }

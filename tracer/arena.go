@@ -168,12 +168,9 @@ func (f *arenaFamily) drain() error {
 func (f *arenaFamily) stop() error { return f.detach() }
 
 func (f *arenaFamily) detach() error {
-	var errs []error
-	for _, links := range f.links {
-		errs = append(errs, links.Close())
-	}
+	err := closeAll(f.links)
 	f.links = nil
-	return errors.Join(errs...)
+	return err
 }
 
 // hits sums the probe hits of all threads.

@@ -148,21 +148,15 @@ func (f *lockFamily) stop() error {
 	return f.detach()
 }
 
-// detach stops the probes and closes their links, all at once because the kernel makes each
-// wait for a grace period; the lock is held.
+// detach stops the probes and closes their links; the mutex is held.
 func (f *lockFamily) detach() error {
 	if len(f.links) == 0 {
 		return nil
 	}
 	rested := f.objects.Resting.Set(true)
-	errs := make([]error, len(f.links))
-	var closing sync.WaitGroup
-	for i, l := range f.links {
-		closing.Go(func() { errs[i] = l.Close() })
-	}
-	closing.Wait()
+	err := closeAll(f.links)
 	f.links = nil
-	return errors.Join(rested, errors.Join(errs...))
+	return errors.Join(rested, err)
 }
 
 // hits sums the probe hits of all threads.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/cilium/ebpf/link"
@@ -23,11 +22,8 @@ type mmapFamily struct {
 	kernel  *kernel
 	objects bpf.MmapObjects
 	log     *mmapLog
-	mutex   sync.Mutex
 	links   []link.Link
-	done    chan struct{} // closed to end the goroutine
-	running sync.WaitGroup
-	failed  error // of the goroutine
+	reading repeats // of the log
 }
 
 // drainMmapEvery is how often the log is read: it has room for 60,000 calls.
@@ -110,9 +106,7 @@ func (f *mmapFamily) attach(context.Context) error {
 		}
 		f.links = append(f.links, enter)
 	}
-	done := make(chan struct{})
-	f.done = done
-	f.running.Go(func() { f.follow(done) })
+	f.reading.start(drainMmapEvery, f.log.drain)
 	return nil
 }
 
@@ -122,25 +116,6 @@ func missingTracepoint(call string, err error) error {
 		return fmt.Errorf("attach to the system call %s: %w; leave it out with --probes alloc,lock,sched", call, err)
 	}
 	return noPrivilege(fmt.Errorf("attach to the system call %s: %w", call, err))
-}
-
-// follow reads the log until done is closed.
-func (f *mmapFamily) follow(done <-chan struct{}) {
-	ticks := time.NewTicker(drainMmapEvery)
-	defer ticks.Stop()
-	for {
-		select {
-		case <-done:
-			return
-		case <-ticks.C:
-			if err := f.log.drain(); err != nil {
-				f.mutex.Lock()
-				f.failed = err
-				f.mutex.Unlock()
-				return
-			}
-		}
-	}
 }
 
 // pause and resume do nothing: an address space cannot be followed with gaps, and the calls
@@ -160,34 +135,18 @@ func (f *mmapFamily) watchThreshold() error {
 }
 
 // tick reports what went wrong while the log was read.
-func (f *mmapFamily) tick(int64) error {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	return f.failed
-}
+func (f *mmapFamily) tick(int64) error { return f.reading.failure() }
 
 // stop takes the probes out for good and reads the rest of the log.
 func (f *mmapFamily) stop() error {
-	f.endFollowing()
-	return errors.Join(f.detach(), f.failed, f.log.drain())
-}
-
-// endFollowing ends the goroutine that reads the log.
-func (f *mmapFamily) endFollowing() {
-	if f.done != nil {
-		close(f.done)
-		f.done = nil
-	}
-	f.running.Wait()
+	f.reading.stop()
+	return errors.Join(f.detach(), f.reading.failure(), f.log.drain())
 }
 
 func (f *mmapFamily) detach() error {
-	var errs []error
-	for _, l := range f.links {
-		errs = append(errs, l.Close())
-	}
+	err := closeAll(f.links)
 	f.links = nil
-	return errors.Join(errs...)
+	return err
 }
 
 // hits sums the probe hits of all threads.
@@ -216,7 +175,7 @@ func (f *mmapFamily) collect(ctx context.Context, rec *recording.Recording, name
 }
 
 func (f *mmapFamily) close() error {
-	f.endFollowing()
+	f.reading.stop()
 	err := f.detach()
 	if f.log != nil {
 		err = errors.Join(err, f.log.close())

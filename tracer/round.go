@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"io"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -25,11 +25,8 @@ type roundFamily struct {
 	objects bpf.RoundObjects
 	places  []roundPlace // where the boundary is a function or a marker
 	log     *roundLog
-	links   []interface{ Close() error }
-	done    chan struct{} // closed to end the goroutines
-	running sync.WaitGroup
-	mutex   sync.Mutex
-	failed  error // of a goroutine
+	links   []io.Closer
+	beside  repeats // reads the log, and is the clock of rounds by the clock
 }
 
 // rawTracepoint is a tracepoint of the kernel and the program for it.
@@ -90,9 +87,7 @@ func (f *roundFamily) tid(slot uint32) int {
 
 // attach puts the probes in and begins to read the log.
 func (f *roundFamily) attach(context.Context) error {
-	done := make(chan struct{})
-	f.done = done
-	f.running.Go(func() { f.repeat(done, drainEvery, func() error { return f.log.drain(false) }) })
+	f.beside.start(drainEvery, func() error { return f.log.drain(false) })
 	switch f.spec.kind {
 	case roundsAuto:
 		return f.attachTracepoints(rawTracepoint{"sys_enter", f.objects.RoundEnter}, rawTracepoint{"sys_exit", f.objects.RoundExit})
@@ -135,25 +130,6 @@ func (f *roundFamily) attachPlaces() error {
 	return nil
 }
 
-// repeat calls work again and again until done is closed, and keeps its first error.
-func (f *roundFamily) repeat(done <-chan struct{}, every time.Duration, work func() error) {
-	ticks := time.NewTicker(every)
-	defer ticks.Stop()
-	for {
-		select {
-		case <-done:
-			return
-		case <-ticks.C:
-			if err := work(); err != nil {
-				f.mutex.Lock()
-				f.failed = err
-				f.mutex.Unlock()
-				return
-			}
-		}
-	}
-}
-
 // pause and resume do nothing: without the allocation probes rounds still have their times,
 // and the kernel half knows which of them are incomplete.
 func (f *roundFamily) pause() error  { return nil }
@@ -180,17 +156,10 @@ func (f *roundFamily) threads() ([]bpf.RoundRoundThread, error) {
 
 // stop takes the probes out for good.
 func (f *roundFamily) stop() error {
-	var errs []error
-	for _, one := range f.links {
-		errs = append(errs, one.Close())
-	}
+	err := closeAll(f.links)
 	f.links = nil
-	if f.done != nil {
-		close(f.done)
-		f.done = nil
-		f.running.Wait()
-	}
-	return errors.Join(errs...)
+	f.beside.stop()
+	return err
 }
 
 func (f *roundFamily) close() error {

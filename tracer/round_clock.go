@@ -8,8 +8,7 @@ import (
 
 // attachClock begins rounds by the clock.
 func (f *roundFamily) attachClock() error {
-	done := f.done
-	f.running.Go(func() { f.repeat(done, f.spec.every, f.clockBoundary) })
+	f.beside.start(f.spec.every, f.clockBoundary)
 	return f.clockBoundary()
 }
 

@@ -10,14 +10,11 @@ import (
 
 // collect fills the rounds section.
 func (f *roundFamily) collect(_ context.Context, rec *recording.Recording, names stackNames) error {
-	f.mutex.Lock()
-	failed := f.failed
-	f.mutex.Unlock()
-	if failed != nil {
-		return failed
+	if err := f.beside.failure(); err != nil {
+		return err
 	}
 	// The log first: what it holds is in the sums, which are read after it.
-	if err := f.log.drain(f.done == nil); err != nil {
+	if err := f.log.drain(!f.beside.active()); err != nil {
 		return err
 	}
 	threads, err := f.threads()

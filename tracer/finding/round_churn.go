@@ -41,7 +41,7 @@ func roundChurn(rec *recording.Recording) []recording.Finding {
 			Kind:     "round-churn",
 			Severity: severity,
 			Subject:  groupName(&g),
-			Summary: fmt.Sprintf("%s up %s of the %s that each round of %s allocates, and free it in the same round: %s a second",
+			Summary: fmt.Sprintf("%s up %s of the %s that a round of %s allocates on average, freed in the same round: %s a second",
 				makes(len(sites)), percent(covered), size(uint64(g.Bytes.Mean)), groupName(&g), size(uint64(perSecond))),
 			Evidence: map[string]float64{
 				"sites": float64(len(sites)), "covered_fraction": covered, "bytes_per_round": g.Bytes.Mean, "allocs_per_round": g.Allocs.Mean,

@@ -13,8 +13,8 @@ import (
 
 // prologue is a line of a fixture: testdata/extract tells where they come from.
 type prologue struct {
-	library, name, does, choice string
-	code                        []byte
+	build, name, does, choice string
+	code                      []byte
 }
 
 // operations are the operations by name.
@@ -38,7 +38,7 @@ func prologues(t testing.TB) []prologue {
 		if err != nil {
 			t.Fatal(err)
 		}
-		library := strings.TrimSuffix(filepath.Base(file), ".txt")
+		build := strings.TrimSuffix(filepath.Base(file), ".txt")
 		for lines := bufio.NewScanner(f); lines.Scan(); {
 			fields := strings.Fields(lines.Text())
 			if len(fields) != 6 || fields[0] == "#" {
@@ -48,7 +48,7 @@ func prologues(t testing.TB) []prologue {
 			if err != nil {
 				t.Fatalf("%s %s: %v", file, fields[0], err)
 			}
-			all = append(all, prologue{library, fields[0], fields[1], fields[3] + " " + fields[4], code})
+			all = append(all, prologue{build, fields[0], fields[1], fields[3] + " " + fields[4], code})
 		}
 		f.Close()
 	}
@@ -59,10 +59,10 @@ func TestChooseOnLibraries(t *testing.T) {
 	for _, p := range prologues(t) {
 		choice := Choose(elf.EM_X86_64, p.code, operations[p.does])
 		if got := fmt.Sprintf("+%d %s", choice.Offset, choice.Cost); got != p.choice {
-			t.Errorf("%s %s: chose %s, want %s", p.library, p.name, got, p.choice)
+			t.Errorf("%s %s: chose %s, want %s", p.build, p.name, got, p.choice)
 		}
 		if choice.Depth != 0 && operations[p.does] != Free {
-			t.Errorf("%s %s: the stack pointer has moved by %d", p.library, p.name, choice.Depth)
+			t.Errorf("%s %s: the stack pointer has moved by %d", p.build, p.name, choice.Depth)
 		}
 	}
 }
@@ -91,13 +91,13 @@ func TestChooseHotFunctions(t *testing.T) {
 	}
 	seen := 0
 	for _, p := range prologues(t) {
-		expected, listed := want[p.library+" "+p.name]
+		expected, listed := want[p.build+" "+p.name]
 		if !listed {
 			continue
 		}
 		seen++
 		if got := Choose(elf.EM_X86_64, p.code, operations[p.does]).String(); strings.ToLower(got) != expected {
-			t.Errorf("%s %s: chose %s, want %s", p.library, p.name, got, expected)
+			t.Errorf("%s %s: chose %s, want %s", p.build, p.name, got, expected)
 		}
 	}
 	if seen < len(want) {
