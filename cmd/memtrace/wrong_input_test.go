@@ -31,6 +31,7 @@ func TestWrongCommandLines(t *testing.T) {
 		{[]string{"--pid", self, "--probes", "alloc,magic"}, []string{"magic", "alloc,arena"}},
 		{[]string{"--pid", self, "--max-overhead", "much"}, []string{"percentage"}},
 		{[]string{"--pid", self, "--max-overhead", "-1%"}, []string{"percentage"}},
+		{[]string{"--pid", self, "--exact", "--max-overhead", "5%"}, []string{"--exact", "--max-overhead"}},
 		{[]string{"--pid", self, "--sample-bytes", "0"}, []string{"size"}},
 		{[]string{"--pid", self, "--sample-bytes", "few"}, []string{"size"}},
 		{[]string{"--pid", self, "--format", "xml"}, []string{"xml", "json"}},
